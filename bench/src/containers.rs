@@ -94,6 +94,7 @@ impl Bench {
             lock: None,
             lease: None,
             use_cgroups: true,
+            is_leased: false,
         };
         let id = format!("0199f2a0-0000-7000-8000-{:012x}", std::process::id());
         let (session, instance) = (SessionId::parse(&id), InstanceId::parse(&id));

@@ -147,7 +147,7 @@ fn judge_nodes(nodes: &NodesResult, verdicts: &mut Vec<Verdict>) {
             verdicts.push(Verdict::at_least("nodes", &goal, scaled.tasks_per_s.median / linear, 0.9));
         }
     }
-    for one in &nodes.contention {
+    for one in nodes.contention.iter().filter(|one| one.queue.is_none()) {
         let case = format!("{} callers on {} keys", one.callers, one.keys);
         let (ratio, goal) =
             (one.live_per_s.median / one.drain_per_s.median, format!("{case}: live to drained"));
@@ -156,6 +156,29 @@ fn judge_nodes(nodes: &NodesResult, verdicts: &mut Vec<Verdict>) {
         verdicts.push(Verdict::at_most("nodes", &goal, one.submit_p99_ms.median, 250.0));
         let goal = format!("{case}: deadlocks");
         verdicts.push(Verdict::at_most("nodes", &goal, one.deadlocks as f64, 0.0));
+    }
+    for one in &nodes.endurance {
+        let kills = if one.kills > 0 { ", with kills" } else { "" };
+        let case = format!("{} callers on {} keys for minutes{kills}", one.callers, one.keys);
+        let goal = format!("{case}: live to drained");
+        verdicts.push(Verdict::at_least("nodes", &goal, one.live_per_s / one.drain_per_s, 0.7));
+        let goal = format!("{case}: submit p99 ms");
+        verdicts.push(Verdict::at_most("nodes", &goal, one.submit_p99_ms, 250.0));
+        let goal = format!("{case}: deadlocks");
+        verdicts.push(Verdict::at_most("nodes", &goal, one.deadlocks as f64, 0.0));
+        // A lost task keeps its place: it waits for a key and a slot, and for no other task of the backlog.
+        if one.lost > 0 {
+            let waited = |ms: i64| ms as f64 / 1e3;
+            let goal = format!("{case}: p50 seconds from the loss of a task to its next start");
+            verdicts.push(Verdict::at_most("nodes", &goal, waited(one.wait_after_loss_p50_ms), 1.0));
+            let goal = format!("{case}: max seconds from the loss of a task to its next start");
+            verdicts.push(Verdict::at_most("nodes", &goal, waited(one.wait_after_loss_max_ms), 10.0));
+        }
+    }
+    for one in &nodes.horizon {
+        let goal =
+            format!("{} tasks of {} runs: mean claim with a held horizon, to without", one.tasks, one.runs);
+        verdicts.push(Verdict::at_most("nodes", &goal, one.held_ms.median / one.free_ms.median, 2.0));
     }
     if let Some(recovery) = &nodes.recovery {
         let goal = "seconds from a warden's end to the next start, the node started anew";

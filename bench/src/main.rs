@@ -155,7 +155,8 @@ impl Bench {
         install::strace()?;
         let mut peers = if self.no_peers { Vec::new() } else { self.peers.clone() };
         // Nothing is installed that nobody asked for.
-        let wants_queues = self.wants(Workload::Nodes) && self.has_part(nodes::Part::Queues);
+        let has_queues = self.has_part(nodes::Part::Queues) || self.has_part(nodes::Part::Contention);
+        let wants_queues = self.wants(Workload::Nodes) && has_queues;
         let wants_graphs = Workload::value_variants().iter().any(|each| each.is_graph() && self.wants(*each));
         let wants_servers = self.wants(Workload::Service);
         let wants_containers = self.wants(Workload::Containers);

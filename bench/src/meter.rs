@@ -105,12 +105,18 @@ impl Job {
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// Runs it and returns what it printed.
+    /// Runs it and returns what it printed, when nothing that it started is left.
     pub(crate) fn stdout(&self) -> Result<Vec<u8>> {
+        let printed = self.stdout_beside_others()?;
+        wait_for_orphans()?;
+        Ok(printed)
+    }
+
+    /// Runs it and returns what it printed, while other children of this program go on.
+    pub(crate) fn stdout_beside_others(&self) -> Result<Vec<u8>> {
         self.clear()?;
         let output = self.command(&self.words).output();
         let output = output.with_context(|| format!("`{}` could not be started", self.name()))?;
-        wait_for_orphans()?;
         self.expect_success(&output)?;
         Ok(output.stdout)
     }

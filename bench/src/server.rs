@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::meter::program;
-use crate::single::{rss_mb, warden_of};
+use crate::single::{processes_of, rss_mb, sum};
 use crate::stats::{percentile, sorted};
 use crate::subject::Places;
 
@@ -64,9 +64,9 @@ impl Server {
         self.child.id()
     }
 
-    /// What it takes with its warden; what both share is counted twice.
+    /// What it takes with its warden; what they share is counted for each.
     pub(crate) fn rss_mb(&self) -> Result<f64> {
-        Ok(rss_mb(self.pid())? + rss_mb(warden_of(self.pid())?)?)
+        sum(&processes_of(self.pid())?, rss_mb)
     }
 
     /// A connection on which something was asked for.

@@ -17,7 +17,7 @@ use crate::install;
 use crate::report::note;
 use crate::server::{DOCUMENT, Server, body};
 use crate::servers::{self, PeerServer};
-use crate::single::{cpu_s, pss_mb, rss_mb, warden_of};
+use crate::single::{cpu_s, processes_of, pss_mb, rss_mb, sum};
 use crate::stats::Spread;
 use crate::subject::{Peer, Places, fresh_dir, text};
 
@@ -125,15 +125,14 @@ fn fresh(dir: &Path) -> Result<PathBuf> {
 
 fn idle(places: &Places, dir: &Path, window: Duration) -> Result<(f64, f64, f64)> {
     let server = Server::start(places, &fresh(dir)?, &[])?;
-    let node = server.pid();
-    let warden = warden_of(node)?;
+    let processes = processes_of(server.pid())?;
     // What the start left to do is not idleness; a node looks for work ever more rarely.
     std::thread::sleep(Duration::from_secs(15));
-    let cpu = || -> Result<f64> { Ok(cpu_s(node)? + cpu_s(warden)?) };
+    let cpu = || sum(&processes, cpu_s);
     let (before, begun) = (cpu()?, Instant::now());
     std::thread::sleep(window);
     let (used, seconds) = (cpu()? - before, begun.elapsed().as_secs_f64());
-    let (rss, pss) = (rss_mb(node)? + rss_mb(warden)?, pss_mb(node)? + pss_mb(warden)?);
+    let (rss, pss) = (sum(&processes, rss_mb)?, sum(&processes, pss_mb)?);
     server.end()?;
     Ok((rss, pss, 100.0 * used / seconds))
 }
@@ -181,6 +180,7 @@ fn bare_submits(dir: &Path, window: Duration) -> Result<f64> {
                 origin: None,
                 parent: None,
                 no_cache: false,
+                end_by: None,
             };
             store.submit(submission).await?;
             count += 1;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -135,15 +135,15 @@ pub(crate) fn idle(window: Duration, places: &Places) -> Result<Idle> {
     let node = child.id();
     let measured = (|| {
         wait_for(|| stamp.exists())?;
-        let warden = warden_of(node)?;
+        let processes = processes_of(node)?;
         // What the start left to do is not idleness.
         std::thread::sleep(Duration::from_secs(1));
-        let cpu = || -> Result<f64> { Ok(cpu_s(node)? + cpu_s(warden)?) };
+        let cpu = || sum(&processes, cpu_s);
         let (before, begun) = (cpu()?, Instant::now());
         std::thread::sleep(window);
         let (used, seconds) = (cpu()? - before, begun.elapsed().as_secs_f64());
-        let (node_rss_mb, warden_rss_mb) = (rss_mb(node)?, rss_mb(warden)?);
-        let pss_mb = pss_mb(node)? + pss_mb(warden)?;
+        let (node_rss_mb, warden_rss_mb) = (rss_mb(node)?, sum(&processes[1..], rss_mb)?);
+        let pss_mb = sum(&processes, pss_mb)?;
         Ok(Idle { seconds, node_rss_mb, warden_rss_mb, pss_mb, cpu_percent: 100.0 * used / seconds })
     })();
     let pid = Pid::from_child(&child);
@@ -300,16 +300,34 @@ fn wait_for(condition: impl Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The node has one child, whichever of its threads started it: its warden.
-pub(crate) fn warden_of(node: u32) -> Result<u32> {
-    for thread in fs::read_dir(format!("/proc/{node}/task")).context("the node is gone")? {
+/// Returns the node itself, the guardian of its warden if there is one, and its warden.
+pub(crate) fn processes_of(node: u32) -> Result<Vec<u32>> {
+    let mut found = vec![node];
+    while let Some(pid) = warden_below(found[found.len() - 1])? {
+        found.push(pid);
+    }
+    ensure!(found.len() > 1, "the node has no warden");
+    Ok(found)
+}
+
+/// Any thread of a process may have started its warden.
+fn warden_below(process: u32) -> Result<Option<u32>> {
+    for thread in fs::read_dir(format!("/proc/{process}/task")).context("the node is gone")? {
         let children =
             fs::read_to_string(thread?.path().join("children")).context("/proc tells no children")?;
-        if let Some(pid) = children.split_whitespace().next().and_then(|pid| pid.parse().ok()) {
-            return Ok(pid);
+        for pid in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if words.split(|byte| *byte == 0).nth(1) == Some(b"warden") {
+                return Ok(Some(pid));
+            }
         }
     }
-    bail!("the node has no warden")
+    Ok(None)
+}
+
+/// Adds up what is measured of each process.
+pub(crate) fn sum(processes: &[u32], measure: fn(u32) -> Result<f64>) -> Result<f64> {
+    processes.iter().map(|pid| measure(*pid)).sum()
 }
 
 /// CPU seconds of all threads of a process, to the nanosecond.

@@ -1,5 +1,6 @@
 //! The service against its own description: Schemathesis makes requests of every kind that `openapi.json` allows, and some that
-//! it does not, and sends them to a real server. No answer may be an error of the server's, and none may be undocumented.
+//! it does not, and sends them to a real server, with every check, for every route. No answer may be an error of the server's, and
+//! none may be undocumented.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -20,28 +21,65 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// Every check that there is.
 const CHECKS: &str = "all";
 
-/// Of routes of workers and tokens the description is not as strict as the server yet.
-const LOOSER_CHECKS: &str =
-    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
-
 /// A request that is written as the description says and means nothing (a cursor that no answer gave, a document with a mistake) is
 /// refused with 422. No schema can say what means something, so that is no fault of the description; 400 would be one.
 const CONFIGURATION: &str = "hooks = \"hooks.py\"\n[checks.positive_data_acceptance]\n\
     expected-statuses = [\"2xx\", \"3xx\", 401, 403, 404, 409, 422, 429, \"5xx\"]\n";
 
-/// How bytes of a bundle are sent; and a worker that asks for work would wait for it most of the time.
+/// Sends the bytes of a bundle. Sends requests of workers with the token of one: an admin is none. A request that would end a token
+/// that asks names another one instead, because names come from answers too, and all that follows would be refused. Lets a worker that asks for work wait a few times only, and a second at most. Reads the beginning of a
+/// stream of events: its end never comes. `tests/service/stream.rs` reads what follows.
 const HOOKS: &str = r#"
+import itertools
+import json
+import os
+import urllib.parse
+import urllib.request
+import requests.adapters
 import schemathesis
+
+ADMIN = "Bearer " + os.environ["ADMIN_TOKEN"]
+WORKER = "Bearer " + os.environ["WORKER_TOKEN"]
 
 @schemathesis.serializer("application/x-tar")
 def tar(context, value):
     return value if isinstance(value, bytes) else str(value).encode()
 
+waits = itertools.count()
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     body = case.body
-    if isinstance(body, dict) and type(body.get("wait")) in (int, float) and body["wait"] > 1:
-        body["wait"] = 1
+    if isinstance(body, dict) and type(body.get("wait")) in (int, float) and body["wait"] > 0:
+        body["wait"] = 1 if next(waits) < 3 else 0
+
+send = requests.adapters.HTTPAdapter.send
+own = {"elsewhere"}
+
+def spare_own_tokens(request):
+    url = urllib.parse.urlsplit(request.url)
+    parts = url.path.split("/")
+    if len(own) == 1:
+        asked = urllib.request.Request(f"{url.scheme}://{url.netloc}/v1/me", headers={"Authorization": ADMIN})
+        own.add(json.load(urllib.request.urlopen(asked))["name"])
+    if parts[:3] == ["", "v1", "tokens"] and len(parts) > 3 and urllib.parse.unquote(parts[3]) in own:
+        parts[3] = "nightly"
+        request.url = url._replace(path="/".join(parts)).geturl()
+
+def send_as_needed(self, request, **options):
+    spare_own_tokens(request)
+    # A check that sends another token, or none, is left alone.
+    if request.path_url.startswith("/v1/workers") and request.headers.get("Authorization") == ADMIN:
+        request.headers["Authorization"] = WORKER
+    response = send(self, request, **options)
+    if response.headers.get("Content-Type", "").startswith("text/event-stream"):
+        response._content = next(response.iter_content(None), b"")
+        response._content_consumed = True
+        assert b": events" in response._content, response._content
+        response.close()
+    return response
+
+requests.adapters.HTTPAdapter.send = send_as_needed
 "#;
 
 /// Requests for each route beside those that its description suggests. Chosen by a seed, so that what was found is found again.
@@ -51,22 +89,32 @@ const SEED: &str = "7";
 /// How long all of it may take, as `timeout` takes it.
 const PATIENCE: &str = "600";
 
-/// Asked for apart: what is done in the name of one worker, and what could end the token that asks. A stream of events has no end, and
-/// a client that reads to the end would wait for it: `tests/service/stream.rs` is about it.
-const APART: &str = "^/v1/(events$|tokens/|workers)";
-
-/// The description, and the same for one worker.
+/// The description, with the sessions that were registered.
 const DESCRIPTION: &str = "openapi.json";
-const FOR_WORKER: &str = "openapi-worker.json";
 
-/// Registers a worker, and prints its session.
+/// The session that the requests of a worker name, and those that they end.
+const SESSIONS: usize = 100;
+
+/// Registers workers, and prints their sessions. They belong to the token.
 const REGISTER: &str = r#"
 import json, sys, urllib.request
-url, token = sys.argv[1:]
+url, token, count = sys.argv[1:]
 body = json.dumps({"name": "elsewhere", "queues": ["mail"], "slots": 4}).encode()
 headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
-with urllib.request.urlopen(urllib.request.Request(url + "/v1/workers", body, headers)) as answer:
-    print(json.load(answer)["session"])
+for _ in range(int(count)):
+    with urllib.request.urlopen(urllib.request.Request(url + "/v1/workers", body, headers)) as answer:
+        print(json.load(answer)["session"])
+"#;
+
+/// Fails unless the tokens and the session are still good: a request that was refused for them checked nothing else.
+const STILL_GOOD: &str = r#"
+import sys, urllib.request
+url, admin, worker, session = sys.argv[1:]
+def ask(path, token, body=None):
+    headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(url + path, body, headers)).read()
+ask("/v1/tokens", admin)
+ask(f"/v1/workers/{session}/renew", worker, b"{}")
 "#;
 
 pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
@@ -76,29 +124,25 @@ pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
         fs::remove_dir_all(&home).with_context(|| home.display().to_string())?;
     }
     fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
-    fs::copy(shell.root().join("docs/reference/openapi.json"), home.join(DESCRIPTION))?;
     fs::write(home.join("schemathesis.toml"), CONFIGURATION)?;
     fs::write(home.join("hooks.py"), HOOKS)?;
     let server = Server::start(laneway, &home)?;
-    let admin = fs::read_to_string(home.join(".laneway/admin.token")).context("the token of the server")?;
+    let token = fs::read_to_string(home.join(".laneway/admin.token")).context("the token of the server")?;
+    let admin = token.trim();
     let worker = prepare(shell, laneway, &home)?;
-    let asked = Asked { shell, schemathesis: &schemathesis, home: &home, server: &server };
-    asked.about(admin.trim(), DESCRIPTION, (CHECKS, &["--exclude-path-regex", APART]))?;
-    // Of a worker that lives: all that is said in its name, and in the end that it leaves.
-    let worker = worker.trim();
-    describe_for(&home, &register(shell, &server, worker)?)?;
-    let of_workers = ["--include-path-regex", "^/v1/workers"];
-    let which = [&of_workers[..], &["--exclude-method", "DELETE"]].concat();
-    asked.about(worker, FOR_WORKER, (LOOSER_CHECKS, &which))?;
-    let which = [&of_workers[..], &["--include-method", "DELETE"]].concat();
-    asked.about(worker, FOR_WORKER, (LOOSER_CHECKS, &which))?;
-    // Last: the token that asks may be among those that it rotates and revokes.
-    asked.about(admin.trim(), DESCRIPTION, (LOOSER_CHECKS, &["--include-path-regex", "^/v1/tokens/"]))?;
+    let sessions = python(shell, REGISTER, &[&server.url, &worker, &SESSIONS.to_string()])?;
+    let sessions: Vec<&str> = sessions.lines().collect();
+    let [session, others @ ..] = &sessions[..] else { bail!("no worker was registered") };
+    let text = fs::read_to_string(shell.root().join("docs/reference/openapi.json"))?;
+    fs::write(home.join(DESCRIPTION), describe_for(&text, session, others)?)?;
+    check(shell, &schemathesis, &home, (&server.url, admin, &worker))?;
+    python(shell, STILL_GOOD, &[&server.url, admin, &worker, session])?;
     server.end()
 }
 
-/// What the examples of the description speak of, so that not all is refused as unknown. Gives the token of a worker.
+/// Makes what the examples of the description speak of, so that not all is refused as unknown. Returns the token of a worker.
 fn prepare(shell: &Shell, laneway: &Program, home: &Path) -> Result<String> {
+    let mut printed = String::new();
     fs::write(
         home.join("nightly.yaml"),
         "name: nightly\nschedule: {cron: '0 2 * * *'}\nsteps: {build: {run: 'true'}}\n",
@@ -109,100 +153,76 @@ fn prepare(shell: &Shell, laneway: &Program, home: &Path) -> Result<String> {
     )?;
     let path = home.join("nightly.yaml");
     let file = path.to_str().context("the path is no text")?;
-    let mut said = String::new();
     let mail = home.join("mail.yaml");
     let mail = mail.to_str().context("the path is no text")?;
-    let making = ["token", "create", "elsewhere", "--role", "worker"];
-    for words in [&["apply", file][..], &["run", file], &["submit", mail], &making] {
+    let making = ["token", "create", "nightly", "--role", "viewer", "--expires", "30d"];
+    let worker = ["token", "create", "elsewhere", "--role", "worker"];
+    for words in [&["apply", file][..], &["run", file], &["submit", mail], &making, &worker] {
         let mut command = laneway.command(words);
         command.arg("--store").arg(home.join(".laneway/laneway.db"));
         let output = shell.output(command)?;
-        ensure!(
-            output.status.success(),
-            "`laneway {}` failed: {}",
-            words.join(" "),
-            crate::program::said(&output)
-        );
-        said = String::from_utf8(output.stdout)?;
+        ensure!(output.status.success(), "`laneway {}` failed: {}", words.join(" "), said(&output));
+        printed = String::from_utf8(output.stdout)?;
     }
-    let token = said.split_whitespace().find(|word| word.starts_with("laneway_"));
-    Ok(token.context("no token was told")?.to_owned())
+    Ok(printed.trim().to_owned())
 }
 
-/// Gives the session.
-fn register(shell: &Shell, server: &Server, token: &str) -> Result<String> {
+/// Runs a script, and returns what it prints.
+fn python(shell: &Shell, script: &str, words: &[&str]) -> Result<String> {
     let mut python = program("python3");
-    python.args(["-c", REGISTER, &server.url, token]);
+    python.args(["-c", script]).args(words);
     let output = shell.output(python)?;
-    ensure!(output.status.success(), "no worker could be registered: {}", said(&output));
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    ensure!(output.status.success(), "the server refused a worker: {}", said(&output));
+    Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The description in which a session is that of one worker.
-fn describe_for(home: &Path, session: &str) -> Result<()> {
-    let text = fs::read_to_string(home.join(DESCRIPTION))?;
-    let mut described: Value = serde_json::from_str(&text)?;
+/// Puts live sessions into the description: the one of all requests of workers, and those that may be ended.
+fn describe_for(text: &str, session: &str, others: &[&str]) -> Result<String> {
+    let mut described: Value = serde_json::from_str(text)?;
     let paths = described["paths"].as_object_mut().context("no paths are described")?;
-    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|of| of.values_mut());
-    // Asked for by its name, a list that is not there would be made.
-    let lists = operations.filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
-    let parameters = lists.flatten();
     let mut count = 0;
-    for parameter in parameters.filter(|parameter| parameter["name"] == "session") {
-        parameter["example"] = json!(session);
-        parameter["schema"] = json!({ "type": "string", "enum": [session] });
-        count += 1;
+    for (method, operation) in paths.values_mut().filter_map(Value::as_object_mut).flatten() {
+        let lives = if method == "delete" { others } else { &[session][..] };
+        // Indexed by its name, a list that is not there would be made.
+        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten().filter(|parameter| parameter["name"] == "session") {
+            parameter["example"] = json!(lives.first());
+            parameter["schema"] = json!({ "type": "string", "enum": lives });
+            count += 1;
+        }
     }
     ensure!(count > 0, "no route speaks of a session");
-    Ok(fs::write(home.join(FOR_WORKER), described.to_string())?)
+    Ok(described.to_string())
 }
 
-struct Asked<'a> {
-    shell: &'a Shell,
-    schemathesis: &'a Path,
-    home: &'a Path,
-    server: &'a Server,
-}
-
-impl Asked<'_> {
-    fn about(&self, token: &str, described: &str, (checks, which): (&str, &[&str])) -> Result<()> {
-        let Self { shell, schemathesis, home, server } = self;
-        // It leaves files where it runs.
-        let mut command = program("env");
-        command.arg("-C").arg(home).args(["timeout", "--kill-after=10", PATIENCE]).arg(schemathesis);
-        command.args(["run", described, "--url", &server.url]).args(which);
-        command.args(["--header", &format!("Authorization: Bearer {token}")]);
-        command.args([
-            "--checks",
-            checks,
-            "--phases",
-            "examples,coverage,fuzzing",
-            "--max-examples",
-            EXAMPLES,
-        ]);
-        command.args([
-            "--seed",
-            SEED,
-            "--continue-on-failure",
-            "--request-timeout",
-            "30",
-            "--warnings",
-            "off",
-        ]);
-        command.stdin(Stdio::null());
-        let output = shell.output(command)?;
-        fs::write(home.join("report"), &output.stdout)?;
-        ensure!(
-            output.status.success(),
-            "{}\nall of it is in {}",
-            summary(&said(&output)),
-            home.join("report").display()
-        );
-        let cases =
-            said(&output).lines().find(|line| line.contains(" generated")).map(|line| line.trim().to_owned());
-        note(&cases.unwrap_or_else(|| "no request was counted".to_owned()));
-        Ok(())
-    }
+/// Makes the requests.
+fn check(
+    shell: &Shell,
+    schemathesis: &Path,
+    home: &Path,
+    (url, admin, worker): (&str, &str, &str),
+) -> Result<()> {
+    // It leaves files where it runs.
+    let mut command = program("env");
+    command.arg("-C").arg(home).args(["timeout", "--kill-after=10", PATIENCE]).arg(schemathesis);
+    command.env("ADMIN_TOKEN", admin).env("WORKER_TOKEN", worker);
+    command.args(["run", DESCRIPTION, "--url", url]);
+    command.args(["--header", &format!("Authorization: Bearer {admin}")]);
+    command.args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES]);
+    command.args(["--seed", SEED, "--continue-on-failure", "--request-timeout", "30", "--warnings", "off"]);
+    command.stdin(Stdio::null());
+    let output = shell.output(command)?;
+    fs::write(home.join("report"), &output.stdout)?;
+    ensure!(
+        output.status.success(),
+        "{}\nall of it is in {}",
+        summary(&said(&output)),
+        home.join("report").display()
+    );
+    let cases =
+        said(&output).lines().find(|line| line.contains(" generated")).map(|line| line.trim().to_owned());
+    note(&cases.unwrap_or_else(|| "no request was counted".to_owned()));
+    Ok(())
 }
 
 /// What was found, without what it was found by.

@@ -48,6 +48,7 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
         origin: None,
         parent: None,
         no_cache: false,
+        end_by: None,
     };
     let run = hands[0].0.submit(submission).await?;
     let share = tasks.div_ceil(finishers);
@@ -61,10 +62,8 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
         let (store, claims) = (Arc::clone(store), claims.clone());
         finishing.spawn(async move {
             for batch in claims.chunks(batch) {
-                let finished = batch.iter().map(|claim| Finished {
-                    claim: *claim,
-                    outcome: Outcome::Succeeded { output: Map::new() },
-                    took: Duration::from_micros(1),
+                let finished = batch.iter().map(|claim| {
+                    Finished::new(*claim, Outcome::Succeeded { output: Map::new() }, Duration::from_micros(1))
                 });
                 store.finish(finished.collect(), None).await?;
             }

@@ -63,6 +63,7 @@ impl Node {
             lock: Some(laneway_store::warden_lock(self.store.dir(), self.session)),
             lease: None,
             use_cgroups: false,
+            is_leased: false,
         };
         let worker = Worker {
             means: Means {
@@ -77,8 +78,9 @@ impl Node {
                 counts: self.counts.clone(),
                 max_poll_interval: Duration::from_secs(15),
                 takes_results: true,
+                workspace_max_bytes: laneway_engine::WORKSPACE_MAX_BYTES,
             },
-            ground: Ground::Caller,
+            ground: Ground::Caller { pass_env: None },
             watches_engine: false,
             shutdown_grace: Duration::from_secs(10),
         };
@@ -107,6 +109,7 @@ impl Node {
             origin: None,
             parent: None,
             no_cache: false,
+            end_by: None,
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod contend;
 mod durable;
 pub(crate) mod enqueue;
 mod hop;
+mod horizon;
 pub(crate) mod items;
 mod many;
 mod noop;
@@ -57,6 +58,15 @@ pub(crate) enum Driver {
     Ceiling { tasks: usize, finishers: usize, batch: usize },
     /// Callers that submit at the same time runs that want the same keys
     Contend { callers: usize, runs: usize, keys: usize },
+    /// The same for some milliseconds; callers pause while too many runs are unfinished
+    Endure { callers: usize, keys: usize, millis: u64, max_backlog: usize },
+    /// Claims of tasks while another session holds the server's xmin horizon
+    Horizon {
+        tasks: usize,
+        runs: usize,
+        #[arg(action = clap::ArgAction::Set)]
+        is_held: bool,
+    },
     /// From a step's end to its successor's start on another node
     Hop { steps: usize },
     /// One of those nodes
@@ -86,6 +96,11 @@ pub(crate) fn drive(driver: Driver) -> Result<()> {
         Driver::Queue { queue } => block_on(queue::drive(queue))?,
         Driver::Ceiling { tasks, finishers, batch } => block_on(ceiling::ceiling(tasks, finishers, batch))?,
         Driver::Contend { callers, runs, keys } => block_on(contend::contend(callers, runs, keys))?,
+        Driver::Endure { callers, keys, millis, max_backlog } => {
+            let duration = Duration::from_millis(millis);
+            block_on(contend::endure(callers, keys, duration, max_backlog))?;
+        }
+        Driver::Horizon { tasks, runs, is_held } => block_on(horizon::horizon(tasks, runs, is_held))?,
         Driver::Hop { steps } => block_on(hop::hops(steps))?,
         Driver::HopSide { side } => block_on(hop::side(&side))?,
         Driver::HopBare { samples } => block_on(hop::bare(samples))?,
@@ -136,6 +151,7 @@ impl Home {
             lock: Some(laneway_store::warden_lock(self.store.dir(), self.session)),
             lease: None,
             use_cgroups: true,
+            is_leased: false,
         };
         Warden::start(command).context("no warden")
     }
@@ -155,10 +171,12 @@ impl Home {
                 counts: Counts::default(),
                 max_poll_interval: Duration::from_secs(15),
                 takes_results: true,
+                workspace_max_bytes: laneway_engine::WORKSPACE_MAX_BYTES,
             },
             run,
             by: "bench".to_owned(),
             is_over_when_paused: false,
+            pass_env: None,
         };
         let status = drive.until_done(Control::new()).await?;
         if status != RunStatus::Succeeded {
@@ -192,6 +210,7 @@ impl Home {
             origin: None,
             parent: None,
             no_cache: false,
+            end_by: None,
         })
     }
 }

@@ -17,86 +17,26 @@ use crate::subject::{Peer, Places};
 pub(super) const DEADLOCKS: &str =
     "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
 
-const NODES: usize = 8;
-const SLOTS: usize = 8;
+pub(super) const NODES: usize = 8;
+pub(super) const SLOTS: usize = 8;
 
-/// Jobs that a queue of others has in hand at once.
+/// Jobs that a queue of others runs at once.
 const CONCURRENCY: usize = 16;
 
-/// A queue of others with its own keys: jobs that start a program, one at a time of each key.
-#[derive(Debug, Serialize)]
-pub(crate) struct KeyedQueue {
-    pub(crate) queue: Queue,
-    pub(crate) callers: usize,
-    pub(crate) keys: usize,
-    pub(crate) jobs: usize,
-    pub(crate) drain_per_s: Spread,
-    pub(crate) live_per_s: Spread,
-    pub(crate) submit_p50_ms: Spread,
-    pub(crate) submit_p99_ms: Spread,
-    pub(crate) deadlocks: i64,
-}
-
-/// What others make of callers at the same time, in the same rounds.
-pub(crate) fn peers(
-    peers: &[Peer],
-    jobs: usize,
-    rounds: usize,
-    places: &Places,
-    server: &Server,
-) -> Result<Vec<KeyedQueue>> {
-    let mut measured = Vec::new();
-    for queue in Queue::keyed(peers) {
-        for (callers, keys) in CASES {
-            let (mut drain, mut live, mut p50, mut p99, mut deadlocks) = (vec![], vec![], vec![], vec![], 0);
-            for round in 0..rounds {
-                note(&format!("contention: {}, round {} of {rounds}", queue.name(), round + 1));
-                for (when, rates) in [("before", &mut drain), ("live", &mut live)] {
-                    let words = [jobs, callers, keys, CONCURRENCY].map(|number| number.to_string());
-                    let words: Vec<&str> = ["contend"]
-                        .into_iter()
-                        .chain(words.iter().map(String::as_str))
-                        .chain([when])
-                        .collect();
-                    let (told, parted) = queue.contend(&words, places, server)?;
-                    rates.push(jobs as f64 / told.seconds.max(0.001));
-                    deadlocks += parted;
-                    if when == "live" {
-                        let millis = sorted(told.ms);
-                        p50.extend(percentile(&millis, 0.5));
-                        p99.extend(percentile(&millis, 0.99));
-                    }
-                }
-            }
-            let spread = |values: Vec<f64>| Spread::of(values).context("no rounds were run");
-            measured.push(KeyedQueue {
-                queue,
-                callers,
-                keys,
-                jobs,
-                drain_per_s: spread(drain)?,
-                live_per_s: spread(live)?,
-                submit_p50_ms: spread(p50)?,
-                submit_p99_ms: spread(p99)?,
-                deadlocks,
-            });
-        }
-    }
-    Ok(measured)
-}
-
 /// Callers, and keys that they want.
-const CASES: [(usize, usize); 4] = [(3, 1), (3, 8), (16, 1), (16, 8)];
+pub(super) const CASES: [(usize, usize); 4] = [(3, 1), (3, 8), (16, 1), (16, 8)];
 
-/// So many callers on so many locks and limits.
+/// Callers that submit at the same time to one subject, whose tasks want the same few keys.
 #[derive(Debug, Serialize)]
 pub(crate) struct Contention {
+    /// `None` for Laneway, whose runs have five tasks behind locks and limits.
+    pub(crate) queue: Option<Queue>,
     pub(crate) callers: usize,
     pub(crate) keys: usize,
-    pub(crate) runs: usize,
-    /// Everything was submitted before the first node started.
+    pub(crate) tasks: usize,
+    /// Everything was submitted before the first worker started.
     pub(crate) drain_per_s: Spread,
-    /// Submitted while the nodes work.
+    /// Submitted while the workers run.
     pub(crate) live_per_s: Spread,
     pub(crate) submit_p50_ms: Spread,
     pub(crate) submit_p99_ms: Spread,
@@ -104,49 +44,89 @@ pub(crate) struct Contention {
     pub(crate) deadlocks: i64,
 }
 
+/// Figures of one play: tasks a second, milliseconds of each submit, and deadlocks.
+pub(super) type Play = (f64, Vec<f64>, i64);
+
 pub(crate) fn measure(
     runs: usize,
     rounds: usize,
     places: &Places,
     server: &Server,
 ) -> Result<Vec<Contention>> {
+    let case = |(callers, keys)| {
+        let play = |is_live| play((callers, keys, runs), is_live, places, server);
+        contest(None, (callers, keys, runs * TASKS), rounds, play)
+    };
+    CASES.into_iter().map(case).collect()
+}
+
+/// Measures queues of others with their own keys: each job starts a program, one at a time of a key.
+pub(crate) fn measure_peers(
+    peers: &[Peer],
+    jobs: usize,
+    rounds: usize,
+    places: &Places,
+    server: &Server,
+) -> Result<Vec<Contention>> {
     let mut measured = Vec::new();
-    for (callers, keys) in CASES {
-        let (mut drain, mut live, mut p50, mut p99, mut deadlocks) = (vec![], vec![], vec![], vec![], 0);
-        for round in 0..rounds {
-            note(&format!("contention: {callers} callers, {keys} keys, round {} of {rounds}", round + 1));
-            let (rate, _, parted) = play((callers, keys, runs), false, places, server)?;
-            drain.push(rate);
-            deadlocks += parted;
-            let (rate, millis, parted) = play((callers, keys, runs), true, places, server)?;
-            live.push(rate);
-            deadlocks += parted;
-            let millis = sorted(millis);
-            p50.extend(percentile(&millis, 0.5));
-            p99.extend(percentile(&millis, 0.99));
+    for queue in Queue::keyed(peers) {
+        for (callers, keys) in CASES {
+            let play = |is_live: bool| -> Result<Play> {
+                let numbers = [jobs, callers, keys, CONCURRENCY].map(|number| number.to_string());
+                let mut words = vec!["contend"];
+                words.extend(numbers.iter().map(String::as_str));
+                words.push(if is_live { "live" } else { "before" });
+                let (told, deadlocks) = queue.contend(&words, places, server)?;
+                Ok((jobs as f64 / told.seconds.max(0.001), told.ms, deadlocks))
+            };
+            measured.push(contest(Some(queue), (callers, keys, jobs), rounds, play)?);
         }
-        let spread = |values: Vec<f64>| Spread::of(values).context("no rounds were run");
-        measured.push(Contention {
-            callers,
-            keys,
-            runs,
-            drain_per_s: spread(drain)?,
-            live_per_s: spread(live)?,
-            submit_p50_ms: spread(p50)?,
-            submit_p99_ms: spread(p99)?,
-            deadlocks,
-        });
     }
     Ok(measured)
 }
 
+/// Plays each round twice: submitted before, and live.
+fn contest(
+    queue: Option<Queue>,
+    (callers, keys, tasks): (usize, usize, usize),
+    rounds: usize,
+    play: impl Fn(bool) -> Result<Play>,
+) -> Result<Contention> {
+    let name = queue.map_or("laneway", Queue::name);
+    let (mut drain, mut live, mut p50, mut p99, mut deadlocks) = (vec![], vec![], vec![], vec![], 0);
+    for round in 1..=rounds {
+        note(&format!("contention: {name}, {callers} callers, {keys} keys, round {round} of {rounds}"));
+        let (rate, _, parted) = play(false)?;
+        drain.push(rate);
+        deadlocks += parted;
+        let (rate, millis, parted) = play(true)?;
+        live.push(rate);
+        deadlocks += parted;
+        let millis = sorted(millis);
+        p50.extend(percentile(&millis, 0.5));
+        p99.extend(percentile(&millis, 0.99));
+    }
+    let spread = |values: Vec<f64>| Spread::of(values).context("no rounds were run");
+    Ok(Contention {
+        queue,
+        callers,
+        keys,
+        tasks,
+        drain_per_s: spread(drain)?,
+        live_per_s: spread(live)?,
+        submit_p50_ms: spread(p50)?,
+        submit_p99_ms: spread(p99)?,
+        deadlocks,
+    })
+}
+
 /// Tasks a second from the first start to the last end, how long submits took, and deadlocks.
-fn play(
+pub(super) fn play(
     (callers, keys, runs): (usize, usize, usize),
     is_live: bool,
     places: &Places,
     server: &Server,
-) -> Result<(f64, Vec<f64>, i64)> {
+) -> Result<Play> {
     let fleet = Fleet::new(places, server)?;
     let start = || -> Result<Vec<Worker>> {
         (0..NODES).map(|node| fleet.start(&format!("node-{node}"), SLOTS)).collect()

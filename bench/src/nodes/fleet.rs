@@ -153,7 +153,16 @@ impl<'a> Fleet<'a> {
         fs::create_dir_all(&dir).with_context(|| format!("{} cannot be made", dir.display()))?;
         let log = fs::File::create(dir.join("log")).context("a node's log cannot be made")?;
         let mut command = program(&self.places.laneway);
-        command.args(["--store", &self.url, "worker", "--slots", &slots.to_string(), "--node-address", name]);
+        command.args([
+            "--store",
+            &self.url,
+            "worker",
+            "--exit-with-parent",
+            "--slots",
+            &slots.to_string(),
+            "--node-address",
+            name,
+        ]);
         command.current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let process = command.spawn().context("a worker could not be started")?;
         Ok(Worker { process, name: name.to_owned() })
@@ -242,7 +251,7 @@ impl Worker {
         first.with_context(|| format!("worker {} has no warden", self.name))
     }
 
-    fn kill(mut self) -> Result<()> {
+    pub(super) fn kill(mut self) -> Result<()> {
         self.process.kill().context("a worker cannot be killed")?;
         self.process.wait().context("a worker cannot be waited for")?;
         Ok(())

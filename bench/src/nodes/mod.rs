@@ -2,7 +2,9 @@
 //! parts and what they gave; each part stands in its own file.
 
 mod contention;
+mod endurance;
 mod fleet;
+mod horizon;
 mod queue;
 mod server;
 mod show;
@@ -10,8 +12,10 @@ mod show;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use contention::{Contention, KeyedQueue};
+pub(crate) use contention::Contention;
+pub(crate) use endurance::Endurance;
 pub(crate) use fleet::{Recovery, Scaled};
+pub(crate) use horizon::Horizon;
 pub(crate) use queue::{Queue, QueueResult};
 pub(crate) use server::Server;
 pub(crate) use show::show;
@@ -30,7 +34,8 @@ pub(crate) struct NodesResult {
     pub(crate) scaled: Vec<Scaled>,
     pub(crate) recovery: Option<Recovery>,
     pub(crate) contention: Vec<Contention>,
-    pub(crate) keyed: Vec<KeyedQueue>,
+    pub(crate) endurance: Vec<Endurance>,
+    pub(crate) horizon: Vec<Horizon>,
 }
 
 /// How many ends of one run are recorded in a second.
@@ -65,6 +70,10 @@ pub(crate) enum Part {
     Recovery,
     /// Callers that submit at the same time, and tasks that want the same keys
     Contention,
+    /// The load of `contention` for ten minutes, and for ten more while workers are killed; only if it is named
+    Endurance,
+    /// Claims while another session holds the server's xmin horizon
+    Horizon,
 }
 
 /// What is to be measured.
@@ -107,7 +116,16 @@ pub(crate) fn measure(plan: &Plan<'_>, places: &Places) -> Result<NodesResult> {
     if wants(Part::Contention) {
         let rounds = plan.rounds.min(3);
         result.contention = contention::measure(full(400, 60), rounds, places, &server)?;
-        result.keyed = contention::peers(plan.peers, full(2_000, 200), rounds, places, &server)?;
+        let peers = contention::measure_peers(plan.peers, full(2_000, 200), rounds, places, &server)?;
+        result.contention.extend(peers);
+    }
+    if plan.parts.contains(&Part::Endurance) {
+        let drain =
+            |(callers, keys)| contention::play((callers, keys, full(400, 60)), false, places, &server);
+        result.endurance = endurance::measure(full(600, 40) as u64, places, &server, drain)?;
+    }
+    if wants(Part::Horizon) {
+        result.horizon = horizon::measure(full(50_000, 1_000), plan.rounds.min(3), places, &server)?;
     }
     Ok(result)
 }
@@ -118,6 +136,8 @@ struct Told {
     seconds: f64,
     #[serde(default)]
     ms: Vec<f64>,
+    #[serde(default)]
+    finish_ms: Vec<f64>,
 }
 
 /// This program as its own child, on a database of its own.
@@ -129,7 +149,7 @@ fn own(words: &[&str], places: &Places, server: &Server) -> Result<Told> {
     Ok(told)
 }
 
-/// The same on a database that is there.
+/// The same on a database that is there, on which nodes may work.
 fn tell(words: &[&str], database: &str, places: &Places, server: &Server) -> Result<Told> {
     let dir = places.work.join("nodes/own");
     fresh_dir(&dir)?;
@@ -137,7 +157,7 @@ fn tell(words: &[&str], database: &str, places: &Places, server: &Server) -> Res
     job.words.extend(words.iter().map(|word| (*word).to_owned()));
     let named = [("DATABASE_URL", server.url(database)), ("WARDEN", text(&places.laneway)?.to_owned())];
     job.env = named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    serde_json::from_slice(&job.stdout()?).context("a driver told no figures")
+    serde_json::from_slice(&job.stdout_beside_others()?).context("a driver told no figures")
 }
 
 fn ceiling(tasks: usize, rounds: usize, places: &Places, server: &Server) -> Result<Vec<Ceiling>> {

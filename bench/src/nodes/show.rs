@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{NodesResult, QueueResult};
+use super::{NodesResult, Queue, QueueResult};
 use crate::stats::Spread;
 
 pub(crate) fn show(result: &NodesResult) -> String {
@@ -59,24 +59,22 @@ pub(crate) fn show(result: &NodesResult) -> String {
         put(&mut out, format_args!(""));
     }
     if !result.contention.is_empty() {
-        put(
-            &mut out,
-            format_args!("## nodes: callers at the same time on the same keys, 8 nodes with 8 slots\n"),
-        );
+        put(&mut out, format_args!("## nodes: callers at the same time on the same keys\n"));
         put(
             &mut out,
             format_args!(
-                "| callers | locks and limits | runs | drained tasks/s | live tasks/s | live to drained | submit p50 ms | p99 ms | deadlocks |\n|---|---|---|---|---|---|---|---|---|"
+                "| subject | callers | keys | tasks | drained tasks/s | live tasks/s | live to drained | submit p50 ms | p99 ms | deadlocks |\n|---|---|---|---|---|---|---|---|---|---|"
             ),
         );
         for one in &result.contention {
             put(
                 &mut out,
                 format_args!(
-                    "| {} | {} | {} | {} | {} | {:.2} | {} | {} | {} |",
+                    "| {} | {} | {} | {} | {} | {} | {:.2} | {} | {} | {} |",
+                    one.queue.map_or("laneway, 8 nodes with 8 slots", Queue::name),
                     one.callers,
                     one.keys,
-                    one.runs,
+                    one.tasks,
                     spread(&one.drain_per_s, 0),
                     spread(&one.live_per_s, 0),
                     one.live_per_s.median / one.drain_per_s.median,
@@ -88,32 +86,59 @@ pub(crate) fn show(result: &NodesResult) -> String {
         }
         put(&mut out, format_args!(""));
     }
-    if !result.keyed.is_empty() {
-        put(
-            &mut out,
-            format_args!("The same of queues with their own keys, jobs that start a program, 16 at once:\n"),
-        );
+    if !result.endurance.is_empty() {
+        put(&mut out, format_args!("## nodes: the same for minutes\n"));
         put(
             &mut out,
             format_args!(
-                "| queue | callers | keys | jobs | drained jobs/s | live jobs/s | live to drained | submit p50 ms | p99 ms | deadlocks |\n|---|---|---|---|---|---|---|---|---|---|"
+                "| callers | keys | seconds | kills | runs | drained tasks/s | live tasks/s | live to drained | submit p50 ms | p99 ms | max ms | deadlocks | tasks lost | wait after a loss p50 s | max s |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
             ),
         );
-        for one in &result.keyed {
+        for one in &result.endurance {
             put(
                 &mut out,
                 format_args!(
-                    "| {} | {} | {} | {} | {} | {} | {:.2} | {} | {} | {} |",
-                    one.queue.name(),
+                    "| {} | {} | {:.0} | {} | {} | {:.0} | {:.0} | {:.2} | {:.1} | {:.1} | {:.0} | {} | {} | {:.1} | {:.1} |",
                     one.callers,
                     one.keys,
-                    one.jobs,
-                    spread(&one.drain_per_s, 0),
-                    spread(&one.live_per_s, 0),
-                    one.live_per_s.median / one.drain_per_s.median,
-                    spread(&one.submit_p50_ms, 1),
-                    spread(&one.submit_p99_ms, 1),
-                    one.deadlocks
+                    one.seconds,
+                    one.kills,
+                    one.runs,
+                    one.drain_per_s,
+                    one.live_per_s,
+                    one.live_per_s / one.drain_per_s,
+                    one.submit_p50_ms,
+                    one.submit_p99_ms,
+                    one.submit_max_ms,
+                    one.deadlocks,
+                    one.lost,
+                    one.wait_after_loss_p50_ms as f64 / 1e3,
+                    one.wait_after_loss_max_ms as f64 / 1e3
+                ),
+            );
+        }
+        put(&mut out, format_args!(""));
+    }
+    if !result.horizon.is_empty() {
+        put(&mut out, format_args!("## nodes: claims while a session holds the xmin horizon\n"));
+        put(
+            &mut out,
+            format_args!(
+                "| tasks | runs | mean claim ms | with a held horizon | of the last tenth | mean finish ms | with a held horizon |\n|---|---|---|---|---|---|---|"
+            ),
+        );
+        for one in &result.horizon {
+            put(
+                &mut out,
+                format_args!(
+                    "| {} | {} | {} | {} | {} | {} | {} |",
+                    one.tasks,
+                    one.runs,
+                    spread(&one.free_ms, 2),
+                    spread(&one.held_ms, 2),
+                    spread(&one.held_last_ms, 2),
+                    spread(&one.free_finish_ms, 2),
+                    spread(&one.held_finish_ms, 2)
                 ),
             );
         }

@@ -19,11 +19,13 @@ use crate::time::Millis;
 mod chain;
 mod items;
 mod parked;
+mod port;
 mod shared;
 #[cfg(test)]
 mod tests;
 
 pub use chain::{Link, chain};
+pub use port::PortWait;
 pub use shared::{LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, RateWait};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -87,6 +89,8 @@ pub enum Waits {
     Lock(LockWait),
     Limit(LimitWait),
     Rate(RateWait),
+    /// Its container needs a port of the host, and none is free.
+    Port(PortWait),
 }
 
 impl Waits {
@@ -155,10 +159,13 @@ pub fn causes(
             (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
             // Whoever could run it has left, or its engine has.
             (TaskStatus::Available, Some(Waits::Node(wait))) => Some(wait.cause()),
+            (TaskStatus::Available | TaskStatus::Running, Some(Waits::Port(wait))) if !is_interrupted => {
+                Some(wait.cause())
+            }
             (TaskStatus::Available, _) => Some(slot(plan.step(position), is_interrupted)),
             (TaskStatus::Parked, _) if plan.is_growing(position) => items::parked(state, task, &mut grown),
             (TaskStatus::Parked, _) => parked::cause(plan.step(position).wait()?, state.run, task),
-            (TaskStatus::Pending, None)
+            (TaskStatus::Pending, None | Some(Waits::Port(_)))
             | (
                 TaskStatus::Running
                 | TaskStatus::Succeeded

@@ -34,6 +34,8 @@ pub struct Room {
     pub pool: String,
     /// Its `max`.
     pub places: u32,
+    /// Each of its containers takes a port of the host.
+    pub needs_ports: bool,
 }
 
 /// What executes a task.
@@ -59,6 +61,8 @@ pub struct Offer {
     pub has_container: bool,
     pub functions: BTreeSet<String>,
     pub queues: BTreeSet<String>,
+    /// How many host ports its containers can have. `None`: not known.
+    pub ports: Option<u32>,
 }
 
 /// What a node lacks for a class.
@@ -154,7 +158,12 @@ impl Class {
         for part in parts {
             if let Some(room) = part.strip_prefix('#') {
                 let (pool, places) = room.split_once(':')?;
-                class.room = Some(Room { pool: pool.to_owned(), places: places.parse().ok()? });
+                let (places, needs_ports) = match places.strip_suffix(":port") {
+                    Some(places) => (places, true),
+                    None => (places, false),
+                };
+                let (pool, places) = (pool.to_owned(), places.parse().ok()?);
+                class.room = Some(Room { pool, places, needs_ports });
                 continue;
             }
             if let Some(pin) = part.strip_prefix('@') {
@@ -172,8 +181,9 @@ impl Class {
     }
 }
 
-/// `process`, `process+function:resize`, `container;gpu=a100;zone=eu;~disk=ssd;#POOL:4;@NODE`: the engines, the labels by name,
-/// those that are preferred, the room in a pool, the pin.
+/// `process`, `process+function:resize`, `container;gpu=a100;zone=eu;~disk=ssd;#POOL:4:port;@NODE`:
+/// the engines, the labels by name, those that are preferred, the room in a pool and whether that
+/// takes ports, the pin.
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, engine) in self.engines.iter().enumerate() {
@@ -191,8 +201,8 @@ impl fmt::Display for Class {
         for (name, value) in &self.prefers {
             write!(f, ";~{}={}", escaped(name), escaped(value))?;
         }
-        if let Some(Room { pool, places }) = &self.room {
-            write!(f, ";#{pool}:{places}")?;
+        if let Some(Room { pool, places, needs_ports }) = &self.room {
+            write!(f, ";#{pool}:{places}{}", if *needs_ports { ":port" } else { "" })?;
         }
         match &self.pin {
             Some(pin) => write!(f, ";@{}", escaped(pin)),
@@ -265,8 +275,17 @@ impl Room {
         };
         // Its name makes no difference to its containers.
         let made_of = format!("{:?}", Pool { name: String::new(), ..pool.clone() });
-        let pool = ContentHash::of(made_of.as_bytes()).as_str()[..16].to_owned();
-        Some(Self { pool, places })
+        let name = ContentHash::of(made_of.as_bytes()).as_str()[..16].to_owned();
+        Some(Self { pool: name, places, needs_ports: pool.needs_ports() })
+    }
+
+    /// How many tasks a node takes at once that has so many host ports: a pool cannot have more
+    /// containers than the range has ports, whatever its `max` is.
+    pub fn places_with(&self, ports: Option<u32>) -> u32 {
+        match ports {
+            Some(ports) if self.needs_ports => self.places.min(ports.max(1)),
+            Some(_) | None => self.places,
+        }
     }
 }
 
@@ -315,6 +334,21 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn pool_has_no_more_places_than_its_node_has_ports() {
+        let cases = [
+            (4, true, Some(2), 2),
+            (4, true, Some(100), 4),
+            (4, true, None, 4),
+            (4, true, Some(0), 1),
+            (4, false, Some(2), 4),
+        ];
+        for (places, needs_ports, ports, expected) in cases {
+            let room = Room { pool: "00ff".into(), places, needs_ports };
+            assert_eq!(room.places_with(ports), expected, "{room:?} with {ports:?}");
+        }
+    }
+
     fn labels(pairs: &[(&str, &str)]) -> Labels {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
@@ -327,6 +361,7 @@ mod tests {
             has_container: true,
             functions: ["resize".to_owned()].into(),
             queues: ["mail/send".to_owned()].into(),
+            ports: None,
         }
     }
 
@@ -348,7 +383,7 @@ mod tests {
             engines: [Engine::Function("a;b=c @+".into()), Engine::Process].into(),
             labels: Labels::new(),
             prefers: Labels::new(),
-            room: Some(Room { pool: "00ff".into(), places: 4 }),
+            room: Some(Room { pool: "00ff".into(), places: 4, needs_ports: false }),
             pin: Some("n1".into()),
         };
         assert_eq!(pinned.to_string(), "process+function:a%3Bb%3Dc%20%40%2B;#00ff:4;@n1");
@@ -363,6 +398,8 @@ mod tests {
             "container;#00ff",
             "container;#00ff:many",
             "container;#00ff:04",
+            "container;#00ff:4:ports",
+            "container;#00ff:4:port:port",
             "container;#00ff:4;zone=eu",
             "function:%4",
             "process:x",
@@ -446,12 +483,12 @@ mod tests {
             queue in prop::option::of("[ -~é]{1,9}"),
             labels in prop::collection::btree_map("[ -~é]{1,6}", "[ -~é]{1,6}", 0..4),
             prefers in prop::collection::btree_map("[ -~é]{1,6}", "[ -~é]{1,6}", 0..3),
-            room in prop::option::of(("[0-9a-f]{4}", 1..9_u32)),
+            room in prop::option::of(("[0-9a-f]{4}", 1..9_u32, any::<bool>())),
             pin in prop::option::of("[ -~]{1,6}"),
         ) {
             let engines = name.map(Engine::Function).into_iter().chain(queue.map(Engine::Queue)).chain([Engine::Process]);
             let engines = engines.collect();
-            let room = room.map(|(pool, places)| Room { pool, places });
+            let room = room.map(|(pool, places, needs_ports)| Room { pool, places, needs_ports });
             let class = Class { engines, labels, prefers, room, pin };
             prop_assert_eq!(Class::parse(&class.to_string()), Some(class));
         }

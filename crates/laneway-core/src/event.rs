@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::child::Parent;
+use crate::definition::When;
 use crate::effect::EffectStatus;
 pub use crate::facts::Unreadable;
 use crate::facts::{self, facts};
@@ -56,19 +57,29 @@ words! {
         Halted = "halted",
         /// A step failed under `on_failure: abort`; what runs is canceled, clean-up may start.
         Aborted = "aborted",
-        /// A person canceled it; nothing starts any more.
+        /// A person canceled it; nothing but steps with `when: always` starts, as long as there is
+        /// time for clean-up.
         Canceled = "canceled",
-        /// The run's `timeout` passed; nothing starts any more.
+        /// The run's `timeout` passed; the same holds.
         RunTimeout = "run_timeout",
     }
 }
 
 impl Closing {
-    /// Whether steps whose `when` accepts failure still start.
-    pub fn lets_clean_up(self) -> bool {
+    /// Whether the run as a whole is being ended, by a person or by its own `timeout`.
+    pub fn is_canceling(self) -> bool {
         match self {
-            Self::Halted | Self::Aborted => true,
-            Self::Canceled | Self::RunTimeout => false,
+            Self::Canceled | Self::RunTimeout => true,
+            Self::Halted | Self::Aborted => false,
+        }
+    }
+
+    /// Whether a step with this `when` may still start. A run that is being canceled starts
+    /// `always` alone, and only until its `cleanup_timeout` has passed (`is_cleaning_up`).
+    pub fn lets_start(self, when: When, is_cleaning_up: bool) -> bool {
+        match self {
+            Self::Halted | Self::Aborted => when.accepts_failure(),
+            Self::Canceled | Self::RunTimeout => is_cleaning_up && when == When::Always,
         }
     }
 
@@ -156,9 +167,17 @@ facts! {
         closing: Closing,
         step: String,
     }
+    /// Everything that runs is stopped but clean-up. Recorded once more when that is ended early or
+    /// its time is over.
     RunCanceling = "run_canceling" v 1 {
         closing: Closing,
         by: String,
+        /// Until when steps with `when: always` and hooks may run, if the run has any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clean_up_until: Option<Millis>,
+        /// Whether this is the end of clean-up that had begun.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ends_clean_up: bool,
     }
     /// Nothing new starts until it is resumed; what runs goes on. A run may be paused by both scopes at once.
     RunPaused = "run_paused" v 1 {
@@ -214,9 +233,9 @@ facts! {
         attempt: u32,
         node: String,
     }
-    /// A claim was returned before its start. Recorded without an attempt if the task waits again: its run is
-    /// paused, or the passages of its rates expired. Recorded with one if the service took the claim back
-    /// from a remote worker.
+    /// A claim was returned before its start. Recorded without an attempt if the task waits again:
+    /// its run is paused, or the passages of its rates expired. Recorded with one if the service
+    /// took the claim back from a remote worker.
     TaskReturned = "task_returned" v 1 {
         step: String,
         /// None if it was no attempt.
@@ -422,6 +441,8 @@ mod tests {
         ("run_released", 1, r#"{"node":"host:1","tasks":["test"]}"#),
         ("run_halted", 1, r#"{"closing":"halted","step":"test"}"#),
         ("run_canceling", 1, r#"{"closing":"canceled","by":"ada"}"#),
+        ("run_canceling", 1, r#"{"closing":"canceled","by":"ada","clean_up_until":1700000060000}"#),
+        ("run_canceling", 1, r#"{"closing":"run_timeout","by":"timeout","ends_clean_up":true}"#),
         ("run_paused", 1, r#"{"scope":"run","by":"ada","tasks":["test"]}"#),
         ("run_resumed", 1, r#"{"scope":"workflow","by":"ada"}"#),
         ("run_reopened", 1, r#"{"why":"retry","by":"ada","tasks":["test","package"]}"#),

@@ -103,6 +103,8 @@ pub struct Facts<'a> {
     /// `None` for a step that needs nothing.
     pub counts: Option<Counts>,
     pub closing: Option<Closing>,
+    /// The run is being canceled, and the time for its clean-up is not over.
+    pub is_cleaning_up: bool,
     /// It cleans up nothing, though it may run however others end: it brings a group together, or stands in a level.
     pub is_no_clean_up: bool,
     /// `None` as long as nobody had to evaluate it, or where there is no `if`.
@@ -140,6 +142,7 @@ impl Facts<'_> {
             when: When::default(),
             counts: None,
             closing: None,
+            is_cleaning_up: false,
             is_no_clean_up: false,
             condition: None,
             run_at: None,
@@ -186,13 +189,14 @@ impl Wait<'_> {
 /// Gates in order: the run's closing, max_runs, needs, if, run_at, paused, node, group, level, max_parallel, then the keys (order,
 /// lock, limits, rates). The first that is closed is the cause; only a task behind none of them is open.
 pub fn judge<'a>(facts: &Facts<'a>) -> Verdict<'a> {
-    match facts.closing {
-        Some(closing) if !closing.lets_clean_up() => return Verdict::Cancel(closing.reason()),
-        // "Aborted" is for what was running; what never started is told the same as under halt.
-        Some(_) if facts.is_no_clean_up || !facts.when.accepts_failure() => {
-            return Verdict::Skip(Reason::Halted);
-        }
-        Some(_) | None => {}
+    if let Some(closing) = facts.closing
+        && (facts.is_no_clean_up || !closing.lets_start(facts.when, facts.is_cleaning_up))
+    {
+        return match closing {
+            Closing::Canceled | Closing::RunTimeout => Verdict::Cancel(closing.reason()),
+            // "Aborted" is for what was running; what never started is told the same as under halt.
+            Closing::Halted | Closing::Aborted => Verdict::Skip(Reason::Halted),
+        };
     }
     if facts.is_queued {
         return Verdict::Closed(Wait::at(Gate::MaxRuns));

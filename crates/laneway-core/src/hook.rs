@@ -2,9 +2,11 @@
 //! from that of the workflow, so that they have claims, retries, logs and a history as all steps have. Owns which hooks an
 //! end has and their plan; that each end starts them once is the store's (`docs/design/triggers.md`).
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
-use crate::definition::{Execution, OnFailure, Placement, Step, When, Workflow};
+use crate::definition::{Execution, OnFailure, Placement, Step, When, Workflow, Workspace};
 use crate::expression::Template;
 use crate::id::RunId;
 use crate::plan::Plan;
@@ -114,9 +116,12 @@ impl Plan {
             on_failure: OnFailure::Continue,
             execution: Execution::Dataflow,
             placement: Placement::Spread,
+            workspace: Workspace::default(),
             params: Vec::new(),
             max_parallel: None,
             timeout: None,
+            // Their run has the clock of the run that ended (`Submission::end_by`).
+            cleanup_timeout: Duration::ZERO,
             groups: Vec::new(),
             pools: Vec::new(),
             limits: Vec::new(),

@@ -50,9 +50,9 @@ pub struct Disagreement {
     pub declared: Limit,
 }
 
-/// A passage lasts for one part in so many of its window, within the two bounds below: long enough for
-/// a node to claim and start the task.
-const PASSAGES_PER_WINDOW: u32 = 20;
+/// A passage lasts for `window / WINDOW_DIVISOR`, within the two bounds below: long enough for a
+/// node to claim and start the task.
+const WINDOW_DIVISOR: u32 = 20;
 const MIN_PASSAGE: Duration = Duration::from_millis(50);
 const MAX_PASSAGE: Duration = Duration::from_secs(5);
 
@@ -60,14 +60,14 @@ impl Rate {
     /// Returns how long a passage lasts. A task that does not start within it needs a new one, so
     /// passages that expire while all slots are busy do not add up to a burst.
     pub fn passage(self) -> Duration {
-        (self.window / PASSAGES_PER_WINDOW).clamp(MIN_PASSAGE, MAX_PASSAGE)
+        (self.window / WINDOW_DIVISOR).clamp(MIN_PASSAGE, MAX_PASSAGE)
     }
 
     /// Returns the distance between two passages, in microseconds, rounded up.
     ///
-    /// A task starts at most `passage` after its promotion, and its program needs a moment more to run
-    /// (half a passage). With passages `(window + both) / count` apart, no window has more than `count`
-    /// starts.
+    /// A task starts at most `passage` after its promotion, and its program needs a moment more to
+    /// run (half a passage). With passages `(window + both) / count` apart, no window has more than
+    /// `count` starts.
     pub fn spacing(self) -> i64 {
         let late = self.passage() * 3 / 2;
         let micros = i64::try_from((self.window.saturating_add(late)).as_micros()).unwrap_or(i64::MAX);

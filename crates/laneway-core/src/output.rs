@@ -9,6 +9,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::definition::shown;
+
 /// The most that a task may write, in bytes. It is kept in the store, so it is not a place for files.
 pub const LIMIT: usize = 256 * 1024;
 
@@ -77,7 +79,7 @@ fn parse_json(text: &str) -> Result<Map<String, Value>, Error> {
     let value = Strict
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
-        .map_err(|error| json_error(&error))?;
+        .map_err(|error| json_error(&error, text))?;
     match value {
         Value::Object(map) => Ok(map),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -86,7 +88,7 @@ fn parse_json(text: &str) -> Result<Map<String, Value>, Error> {
     }
 }
 
-fn json_error(error: &serde_json::Error) -> Error {
+fn json_error(error: &serde_json::Error, text: &str) -> Error {
     let full = error.to_string();
     // serde_json ends its text with the place, which this error carries in a field of its own.
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -99,7 +101,14 @@ fn json_error(error: &serde_json::Error) -> Error {
                 "more text after the JSON object; an output is one object, or key=value lines".to_owned()
             }
             other if other.starts_with(REFUSED) => other[REFUSED.len()..].to_owned(),
-            other => format!("not valid JSON: {other} (column {})", error.column()),
+            other => {
+                let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+                format!(
+                    "not valid JSON: {other} at column {} of {}; $LANEWAY_OUTPUT takes one JSON object (`jq` writes one), or lines of key=value",
+                    error.column(),
+                    shown(line.trim_end())
+                )
+            }
         },
     }
 }
@@ -291,6 +300,10 @@ mod tests {
             let message = bad(text.as_bytes());
             assert!(message.starts_with(expected), "{text:?}: {message}");
         }
+        assert_eq!(
+            bad(b"{\"a\": nope}"),
+            "line 1: not valid JSON: expected ident at column 8 of `{\"a\": nope}`; $LANEWAY_OUTPUT takes one JSON object (`jq` writes one), or lines of key=value"
+        );
     }
 
     #[test]

@@ -33,6 +33,10 @@ pub struct RunState {
     pub status: RunStatus,
     pub reason: Option<String>,
     pub closing: Option<Closing>,
+    /// Until when steps with `when: always` and hooks may run, of a run that is being canceled or
+    /// was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clean_up_until: Option<Millis>,
     /// What keeps it paused, sorted; empty for a run that is not.
     pub paused: Vec<PauseScope>,
     pub submitted_at: Millis,
@@ -235,6 +239,7 @@ impl Fold {
             status: RunStatus::Queued,
             reason: None,
             closing: None,
+            clean_up_until: None,
             paused: Vec::new(),
             submitted_at: first.at,
             started_at: None,
@@ -273,7 +278,10 @@ impl Fold {
             Fact::RunAdopted(_) | Fact::RunBound(_) => {}
             Fact::RunReleased(f) => self.withdraw(seq, &f.tasks)?,
             Fact::RunHalted(f) => self.state.closing = Some(f.closing),
-            Fact::RunCanceling(f) => self.state.closing = Some(f.closing),
+            Fact::RunCanceling(f) => {
+                self.state.closing = Some(f.closing);
+                self.state.clean_up_until = f.clean_up_until;
+            }
             Fact::RunPaused(f) => {
                 self.pauses(seq, f.scope)?;
                 self.withdraw(seq, &f.tasks)?;
@@ -283,6 +291,7 @@ impl Fold {
                 self.run_moves(seq, RunMove::Reopen)?;
                 self.state.reason = None;
                 self.state.closing = None;
+                self.state.clean_up_until = None;
                 self.state.finished_at = None;
                 // One that ended before its first start, in the queue, starts with this.
                 self.state.started_at = self.state.started_at.or(Some(at));
@@ -328,7 +337,9 @@ impl Fold {
                 task.started_at = Some(at);
             }
             Fact::TaskReturned(f) => {
-                let is_paused = !self.state.paused.is_empty();
+                // A run that is being canceled does its clean-up also while it is paused.
+                let is_canceling = self.state.closing.is_some_and(Closing::is_canceling);
+                let is_paused = !self.state.paused.is_empty() && !is_canceling;
                 let task = self.task(seq, &f.step)?;
                 // One that was claimed ahead of its place waits for that as before.
                 let is_ahead = task.status == TaskStatus::Pending;
@@ -340,7 +351,7 @@ impl Fold {
                     }
                     None => {}
                 }
-                // In a paused run it waits like everything else. Without an attempt it always waits.
+                // It waits if the run is paused, and always without an attempt.
                 if (is_paused || f.attempt.is_none()) && !is_ahead {
                     task.status = moved(seq, task, TaskMove::Withdraw)?;
                 }

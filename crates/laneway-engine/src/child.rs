@@ -195,6 +195,7 @@ impl Starter {
             origin: None,
             parent: Some(wanted.parent.clone()),
             no_cache: wanted.no_cache,
+            end_by: None,
             plan: found.plan,
         }))
     }
@@ -359,6 +360,7 @@ mod tests {
                 origin: None,
                 parent: None,
                 no_cache: false,
+                end_by: None,
             };
             self.starter.store.submit(submission).await.expect("a run")
         }
@@ -369,11 +371,7 @@ mod tests {
             let claims = self.starter.store.claim(ask).await.expect("claims");
             let failed =
                 || Outcome::Failed { reason: Reason::Exit, detail: "x".to_owned(), exit_code: Some(1) };
-            let ends = claims.iter().map(|claim| Finished {
-                claim: claim.at,
-                outcome: failed(),
-                took: Duration::ZERO,
-            });
+            let ends = claims.iter().map(|claim| Finished::new(claim.at, failed(), Duration::ZERO));
             self.starter.store.finish(ends.collect(), None).await.expect("an answer");
         }
 

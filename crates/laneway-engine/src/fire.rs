@@ -193,6 +193,7 @@ impl Firer {
             origin: None,
             parent: None,
             no_cache: false,
+            end_by: None,
         };
         match self.store.submit(submission).await {
             Ok(run) => Ok(started(workflow, run)),

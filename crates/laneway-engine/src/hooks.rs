@@ -51,6 +51,8 @@ pub async fn submit(
         origin: None,
         parent: None,
         no_cache: false,
+        // The clock of a canceled run began with the cancel, and goes on for these.
+        end_by: view.state.clean_up_until,
     };
     store.submit(submission).await.map(Some)
 }

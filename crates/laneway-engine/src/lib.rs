@@ -15,7 +15,11 @@ pub mod process;
 pub mod prune;
 pub mod remote;
 pub mod secret;
+pub mod view;
 pub mod warden;
 pub mod worker;
 
 pub use worker::Error;
+
+/// Layers of one view that together have more bytes are not stored, unless a deployment says otherwise.
+pub const WORKSPACE_MAX_BYTES: u64 = 256 << 20;

@@ -46,6 +46,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         origin: None,
         parent: None,
         no_cache: false,
+        end_by: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let drive = Drive {
@@ -61,10 +62,12 @@ async fn allocations_per_task(tasks: usize) -> f64 {
             counts: Counts::default(),
             max_poll_interval: Duration::from_secs(15),
             takes_results: true,
+            workspace_max_bytes: laneway_engine::WORKSPACE_MAX_BYTES,
         },
         run,
         by: "ada".into(),
         is_over_when_paused: false,
+        pass_env: None,
     };
     let region = Region::new(ALLOCATOR);
     let status = drive.until_done(Control::new()).await.expect("the worker works");

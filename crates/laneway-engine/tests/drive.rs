@@ -86,6 +86,7 @@ impl Setup {
             origin: None,
             parent: None,
             no_cache: false,
+            end_by: None,
         };
         let run = store.submit(submission).await.expect("a run");
         Self { store, session, run, counts: Counts::default() }
@@ -105,10 +106,12 @@ impl Setup {
                 counts: self.counts.clone(),
                 max_poll_interval: Duration::from_secs(15),
                 takes_results: true,
+                workspace_max_bytes: laneway_engine::WORKSPACE_MAX_BYTES,
             },
             run: self.run,
             by: "ada".into(),
             is_over_when_paused: false,
+            pass_env: None,
         }
     }
 }
@@ -275,16 +278,18 @@ steps:
 }
 
 #[tokio::test]
-async fn a_runs_timeout_stops_everything() {
+async fn a_runs_timeout_stops_everything_but_clean_up() {
     let ran = run("
 timeout: 300ms
 steps:
   long: {run: 'sleep 100'}
-  next: {needs: [long], when: always, run: 'true'}
+  next: {needs: [long], when: all_done, run: 'true'}
+  clean: {needs: [long], when: always, run: 'true'}
 ")
     .await;
     assert_eq!(ran.status, RunStatus::Failed);
-    assert_eq!(ran.statuses(), [("long", TaskStatus::Canceled), ("next", TaskStatus::Canceled)]);
+    let (canceled, succeeded) = (TaskStatus::Canceled, TaskStatus::Succeeded);
+    assert_eq!(ran.statuses(), [("long", canceled), ("next", canceled), ("clean", succeeded)]);
     assert!(ran.state.reason.as_deref().is_some_and(|reason| reason.contains("timeout")));
 }
 

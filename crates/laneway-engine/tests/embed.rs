@@ -310,9 +310,9 @@ async fn a_key_starts_one_run() {
 }
 
 /// A schema of its own on the tests' server, as a URL.
-fn schema() -> String {
+fn schema(test: &str) -> String {
     let server = std::env::var("LANEWAY_TEST_POSTGRES").expect("run this with `cargo xtask postgres`");
-    let name = format!("embed_{}", std::process::id());
+    let name = format!("embed_{test}_{}", std::process::id());
     let made = Command::new("psql").args([&server, "-qc", &format!("CREATE SCHEMA {name}")]).status();
     assert!(made.expect("psql runs").success());
     let mark = if server.contains('?') { '&' } else { '?' };
@@ -321,7 +321,7 @@ fn schema() -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_engines_share_the_steps_of_a_run_on_postgres() {
-    let (url, dir) = (schema(), tempfile::tempdir().expect("a directory"));
+    let (url, dir) = (schema("two"), tempfile::tempdir().expect("a directory"));
     let of = |word: &'static str| {
         let engine = Engine::at(&url).data_dir(dir.path().join(word)).dir(dir.path()).name(word);
         engine.function(word, move |_: Call<Value>| async move { Ok::<_, Infallible>(json!({ "by": word })) })
@@ -419,6 +419,102 @@ async fn what_a_killed_program_had_begun_goes_on_in_the_next_one() {
     let sum = outcome.task("sum").expect("a task");
     assert_eq!(sum.attempt, 1, "what was done is not done again");
     engine.shutdown().await.expect("a good end");
+}
+
+const FROZEN_CHILD: &str = "LANEWAY_EMBED_FROZEN_CHILD";
+const FROZEN_STORE: &str = "LANEWAY_EMBED_FROZEN_STORE";
+
+/// An engine whose tasks others take when it does not run for two seconds.
+fn leased(store: &str, dir: &Path, name: &str) -> laneway_engine::embed::Builder {
+    let (ttl, every) = (Duration::from_secs(2), Duration::from_millis(200));
+    Engine::at(store).dir(dir).data_dir(dir.join(name)).name(name).lease(ttl, every)
+}
+
+/// Not a test by itself: what is frozen in the next ones.
+#[tokio::test]
+async fn child_that_is_frozen() {
+    let Ok(dir) = std::env::var(FROZEN_CHILD) else { return };
+    let dir = Path::new(&dir).to_owned();
+    let begun = dir.join("begun");
+    let store = std::env::var(FROZEN_STORE).expect("the store");
+    let engine = leased(&store, &dir, "frozen")
+        .function("stuck", move |call: Call<Value>| {
+            std::fs::write(&begun, call.run.to_string()).expect("written");
+            std::future::pending::<Result<(), Infallible>>()
+        })
+        .function("own", |_: Call<Value>| async { Ok::<_, Infallible>(()) })
+        .start()
+        .await
+        .expect("an engine");
+    let before = format!("{engine:?}");
+    let stuck = engine.submit(&call("stuck"), ()).await.expect("a run");
+    stuck.outcome().await.expect("the end that another engine brings about").ok().expect("well");
+    // No other engine has this function.
+    engine.run(&call("own"), ()).await.expect("it ends").ok().expect("well");
+    assert_ne!(format!("{engine:?}"), before, "it is another session");
+    engine.shutdown().await.expect("a good end");
+    std::fs::write(dir.join("joined"), "").expect("written");
+}
+
+async fn frozen_engine_joins_again(store: &str, dir: &Path) {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "child_that_is_frozen"])
+        .env(FROZEN_CHILD, dir)
+        .env(FROZEN_STORE, store)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let run = within(async {
+        loop {
+            let begun = std::fs::read_to_string(dir.join("begun")).unwrap_or_default();
+            match laneway_core::id::RunId::parse(&begun) {
+                Some(run) => return run,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    })
+    .await;
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it is ours");
+    let other = leased(store, dir, "other").function("stuck", |call: Call<Value>| async move {
+        Ok::<_, Infallible>(json!({ "attempt": call.attempt }))
+    });
+    let other = other.start().await.expect("another engine");
+    let outcome = within(other.attach(run).outcome()).await.expect("it ends").ok().expect("well");
+    assert_eq!(outcome.output::<Value>("it").expect("an output"), json!({ "attempt": 2 }));
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("it is ours");
+    let ended = within(async {
+        loop {
+            match child.try_wait().expect("it is ours") {
+                Some(status) => return status,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    })
+    .await;
+    assert!(ended.success() && dir.join("joined").exists(), "{ended}");
+    other.shutdown().await.expect("a good end");
+}
+
+#[tokio::test]
+async fn engine_that_was_frozen_for_longer_than_its_lease_joins_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    frozen_engine_joins_again(&store(dir.path()), dir.path()).await;
+}
+
+#[tokio::test]
+async fn engine_that_was_frozen_for_longer_than_its_lease_joins_again_on_postgres() {
+    let dir = tempfile::tempdir().expect("a directory");
+    frozen_engine_joins_again(&schema("frozen"), dir.path()).await;
+}
+
+/// A program spawns these futures on a runtime with several threads. Held to by the compiler.
+#[test]
+fn futures_of_an_engine_move_between_threads() {
+    fn is_send<T: Send>(_: impl FnOnce(&'static Engine, &'static Workflow) -> T) {}
+    is_send(|engine, workflow| engine.run(workflow, ()));
+    is_send(|engine, workflow| async { engine.submit(workflow, ()).await?.outcome().await });
 }
 
 #[test]

@@ -59,6 +59,7 @@ async fn a_hundred_thousand_items_run_and_replay() {
         origin: None,
         parent: None,
         no_cache: false,
+        end_by: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let (ran, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -88,10 +89,12 @@ async fn a_hundred_thousand_items_run_and_replay() {
             counts: Counts::default(),
             max_poll_interval: Duration::from_secs(15),
             takes_results: true,
+            workspace_max_bytes: laneway_engine::WORKSPACE_MAX_BYTES,
         },
         run,
         by: "ada".into(),
         is_over_when_paused: false,
+        pass_env: None,
     };
     let deadline = Duration::from_secs(600);
     let status = tokio::time::timeout(deadline, drive.until_done(Control::new())).await;

@@ -23,7 +23,12 @@ fn peak_kib() -> u64 {
 async fn flood(script: &str) -> (laneway_engine::process::Ending, tempfile::TempDir) {
     let dir = tempfile::tempdir().expect("tempdir");
     let job = Job {
-        program: Program::Script { text: script.to_owned(), name: "flood".to_owned(), args: Vec::new() },
+        program: Program::Script {
+            text: script.to_owned(),
+            name: "flood".to_owned(),
+            args: Vec::new(),
+            shell: laneway_core::shell::Shell::Sh,
+        },
         env: Vec::new(),
         inherit_env: InheritEnv::All,
         workdir: dir.path().to_owned(),

@@ -10,7 +10,7 @@ use hyper::http::request;
 use hyper::{Method, Request, StatusCode, Uri, header};
 use laneway_core::id::RunId;
 use laneway_store::cache::Which;
-use laneway_store::model::Reopen;
+use laneway_store::model::{CancelMode, Reopen};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use crate::access::Secret;
 use crate::line::Line;
 use crate::listening::{Listening, Subscription};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::wire;
 
 /// How long to wait for a connection.
@@ -61,6 +61,12 @@ impl Error {
                 "look whether `laneway serve` runs there, and whether host and port are right".to_owned(),
             ),
             Self::Strange { .. } => Some("look at what listens there, and at its version".to_owned()),
+            // The server speaks of HTTP.
+            Self::Refused(problem) if problem.code == Code::NoToken => Some(
+                "set LANEWAY_TOKEN to a token of that server: `laneway token create NAME --role viewer` makes one where it runs, \
+                 and its first one is in .laneway/admin.token there"
+                    .to_owned(),
+            ),
             Self::Refused(problem) => problem.hint.clone(),
         }
     }
@@ -172,8 +178,9 @@ impl Client {
             .await
     }
 
-    pub async fn cancel(&self, run: &str) -> Result<wire::Canceled> {
-        self.post(&format!("/v1/runs/{}/cancel", part(run)), &NOTHING).await
+    pub async fn cancel(&self, run: &str, mode: CancelMode) -> Result<wire::Canceled> {
+        let cancel = wire::Cancel { now: mode == CancelMode::Now };
+        self.post(&format!("/v1/runs/{}/cancel", part(run)), &cancel).await
     }
 
     pub async fn retry(&self, run: &str, what: Reopen<'_>) -> Result<wire::Reopened> {
@@ -364,7 +371,20 @@ impl Client {
     /// Writes what is in an artifact to a file.
     pub async fn fetch(&self, run: RunId, of: &wire::Artifact, file: &mut File) -> Result<()> {
         let path = format!("/v1/runs/{run}/tasks/{}/artifact?name={}", part(&of.step), part(&of.name));
-        let request = self.head(Method::GET, &path, "application/octet-stream").body(Full::new(Bytes::new()));
+        self.save(&path, file).await
+    }
+
+    pub async fn changed_files(&self, run: RunId, step: &str) -> Result<wire::ChangedFiles> {
+        self.get(&format!("/v1/runs/{run}/tasks/{}/files", part(step))).await
+    }
+
+    /// Writes a file that a task changed to a file.
+    pub async fn fetch_changed(&self, run: RunId, step: &str, path: &str, file: &mut File) -> Result<()> {
+        self.save(&format!("/v1/runs/{run}/tasks/{}/file?path={}", part(step), part(path)), file).await
+    }
+
+    async fn save(&self, path: &str, file: &mut File) -> Result<()> {
+        let request = self.head(Method::GET, path, "application/octet-stream").body(Full::new(Bytes::new()));
         let request = request.map_err(|error| self.strange(error))?;
         let answer = self.line().await?.save(request, file).await;
         let (status, body) = answer.map_err(|why| self.unreachable(why))?;

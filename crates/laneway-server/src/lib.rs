@@ -38,5 +38,5 @@ pub mod wire;
 pub use listen::{Tls, serve};
 pub use openapi::openapi;
 pub use problem::{Answer, Code, Problem};
-pub use service::{App, Service};
+pub use service::{App, Deadlines, Service};
 pub use table::{Rule, rules};

@@ -1,4 +1,4 @@
-//! A line that ends in good manners. Whoever refuses a request before it has read all of it, and hangs up, makes the system tell
+//! A connection that waits for no client for ever, and ends in good manners. A client that reads nothing of what it is sent ends it. Whoever refuses a request before it has read all of it, and hangs up, makes the system tell
 //! the sender that the line is broken, while the refusal is still on its way: the sender sees that instead of it. So what still
 //! comes is read for a while, and thrown away.
 
@@ -32,11 +32,26 @@ pub(crate) struct Line<S> {
     refused: Refused,
     /// How much was read since it was closed from here, and until when there is patience.
     ending: Option<(usize, Pin<Box<Sleep>>)>,
+    /// How long the client may read nothing.
+    write_deadline: Duration,
+    /// Runs while the client reads nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Line<S> {
-    pub(crate) fn new(stream: S, refused: Refused) -> Self {
-        Self { stream, refused, ending: None }
+    pub(crate) fn new(stream: S, refused: Refused, write_deadline: Duration) -> Self {
+        Self { stream, refused, ending: None, write_deadline, stalled: None }
+    }
+
+    /// Passes on what became of writing, or an error if nothing could be written for too long.
+    fn in_time<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let deadline = self.write_deadline;
+        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(deadline))).as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
     }
 }
 
@@ -56,11 +71,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.in_time(context, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.in_time(context, flushed)
     }
 
     fn poll_write_vectored(
@@ -68,7 +85,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.in_time(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -78,7 +96,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let line = &mut *self;
         if line.ending.is_none() {
-            ready!(Pin::new(&mut line.stream).poll_shutdown(context))?;
+            let closed = Pin::new(&mut line.stream).poll_shutdown(context);
+            ready!(line.in_time(context, closed))?;
             if !line.refused.0.load(Ordering::Relaxed) {
                 return Poll::Ready(Ok(()));
             }

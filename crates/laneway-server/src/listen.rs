@@ -29,7 +29,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::linger::{Line, Refused};
-use crate::service::App;
+use crate::service::{App, Deadlines};
 use crate::table::router;
 
 /// Connections at once; more wait to be accepted. Each costs some kilobytes and a file descriptor.
@@ -37,12 +37,6 @@ const MAX_CONNECTIONS: usize = 4_096;
 
 /// What a connection buffers at most of what it reads; a head has to fit.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
-
-/// Whoever does not say what it wants in this time is not heard.
-const HEADER_PATIENCE: Duration = Duration::from_secs(20);
-
-/// The same for the beginning of an encrypted line.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// When no connection can be accepted (no descriptors, for one), after how long it is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -80,7 +74,7 @@ impl Tls {
 /// Serves until the app is told to stop; then lets requests end, for at most `grace`, and what was begun for those who hung up.
 /// Streams end at once.
 pub async fn serve(listener: TcpListener, app: App, tls: Option<Tls>, grace: Duration) {
-    let (router, stop) = (router(&app), app.stop.clone());
+    let (router, stop, deadlines) = (router(&app), app.stop.clone(), app.deadlines);
     // Remote workers come through here, so they are looked after from here.
     let _tending = Tending::begin(Arc::clone(&app.store), app.remote);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -100,20 +94,21 @@ pub async fn serve(listener: TcpListener, app: App, tls: Option<Tls>, grace: Dur
             }
         };
         let (router, tls, watcher) = (router.clone(), tls.clone(), graceful.watcher());
-        let stop = stop.clone();
+        let (stop, open) = (stop.clone(), app.metrics.connection());
         tokio::spawn(async move {
             // A connection that has not asked for anything does not hold up the end.
             let asked = tokio::select! {
-                asked = has_asked(&stream, tls.is_some()) => asked,
+                asked = has_asked(&stream, tls.is_some(), deadlines.head) => asked,
                 () = stop.cancelled() => return,
             };
             match asked {
-                Ok(()) => connection(stream, peer, router, tls, watcher).await,
+                // In a box: a task is as large as the largest of its phases, and a connection that is silent needs little.
+                Ok(()) => Box::pin(connection(stream, (peer, deadlines), router, tls, watcher)).await,
                 Err(error) => {
                     tracing::debug!(%peer, %error, "a connection ended before it asked for anything")
                 }
             }
-            drop(place);
+            drop((place, open));
         });
     }
     drop(listener);
@@ -137,29 +132,27 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<A
     Ok((stream, peer, place))
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, tls: Option<Tls>, watcher: Watcher) {
+async fn connection(
+    stream: TcpStream,
+    (peer, deadlines): (SocketAddr, Deadlines),
+    router: Router,
+    tls: Option<Tls>,
+    watcher: Watcher,
+) {
     match tls {
-        None => converse(stream, peer, router, watcher).await,
-        Some(Tls(acceptor)) => match timeout(HANDSHAKE_PATIENCE, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => converse(stream, peer, router, watcher).await,
+        None => converse(stream, (peer, deadlines), router, watcher).await,
+        Some(Tls(acceptor)) => match timeout(deadlines.handshake, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => converse(stream, (peer, deadlines), router, watcher).await,
             Ok(Err(error)) => tracing::debug!(%peer, %error, "no encrypted line came about"),
             Err(_) => tracing::debug!(%peer, "no encrypted line came about in time"),
         },
     }
 }
 
-/// Waits for the first request of a line, for as long as there is patience.
-async fn has_asked(stream: &TcpStream, is_tls: bool) -> io::Result<()> {
-    // Of an encrypted line nothing can be told but that something has come.
-    let wanted = if is_tls { Head::Begun } else { Head::Complete };
-    timeout(HEADER_PATIENCE, head_has_come(stream, wanted)).await?
-}
-
-/// How much of the head of a request is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Head {
-    Begun,
-    Complete,
+/// Waits for the first message of a connection, until the deadline.
+async fn has_asked(stream: &TcpStream, is_tls: bool, deadline: Duration) -> io::Result<()> {
+    let is_whole = if is_tls { is_whole_record } else { is_complete };
+    timeout(deadline, head_has_come(stream, is_whole)).await?
 }
 
 /// The most of a head that is waited for before the line is served: what is larger is for HTTP to refuse.
@@ -168,18 +161,17 @@ const HEAD_BYTES: usize = 16 << 10;
 /// Waits until a request has come, and leaves it where it is, in the kernel. The buffers of HTTP are there for a connection that asks
 /// for something, so a client that connects and is slow, or says nothing, costs a task and a socket and no more: the allocator would
 /// keep what thousands of such clients took.
-async fn head_has_come(stream: &TcpStream, wanted: Head) -> io::Result<()> {
+async fn head_has_come(stream: &TcpStream, is_whole: fn(&[u8]) -> bool) -> io::Result<()> {
     loop {
         let ready = stream.ready(Interest::READABLE).await?;
         let looked = stream.try_io(Interest::READABLE, || {
             let mut head = [0; HEAD_BYTES];
             let (seen, _) = recv(stream, &mut head, RecvFlags::PEEK)?;
-            match wanted {
-                _ if seen == 0 => Err(io::ErrorKind::UnexpectedEof.into()),
-                Head::Begun => Ok(()),
-                Head::Complete if seen == HEAD_BYTES || is_complete(&head[..seen]) => Ok(()),
+            match seen {
+                0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                _ if seen == HEAD_BYTES || is_whole(&head[..seen]) => Ok(()),
                 // Clears the readiness: the next bytes set it again.
-                Head::Complete => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Err(io::ErrorKind::WouldBlock.into()),
             }
         });
         match looked {
@@ -191,6 +183,18 @@ async fn head_has_come(stream: &TcpStream, wanted: Head) -> io::Result<()> {
             }
             looked => return looked,
         }
+    }
+}
+
+/// Whether the first TLS record is all there, or the bytes are not the beginning of a handshake, which TLS then refuses.
+fn is_whole_record(bytes: &[u8]) -> bool {
+    const HANDSHAKE: u8 = 22;
+    match bytes {
+        [HANDSHAKE] | [HANDSHAKE, _] | [HANDSHAKE, _, _] | [HANDSHAKE, _, _, _] => false,
+        [HANDSHAKE, _, _, high, low, rest @ ..] => {
+            rest.len() >= usize::from(u16::from_be_bytes([*high, *low]))
+        }
+        _ => true,
     }
 }
 
@@ -206,13 +210,13 @@ fn is_complete(head: &[u8]) -> bool {
     false
 }
 
-async fn converse<S>(stream: S, peer: SocketAddr, router: Router, watcher: Watcher)
+async fn converse<S>(stream: S, (peer, deadlines): (SocketAddr, Deadlines), router: Router, watcher: Watcher)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let inner = TowerToHyperService::new(router);
     let refused = Refused::default();
-    let line = Line::new(stream, refused.clone());
+    let line = Line::new(stream, refused.clone(), deadlines.write);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         request.extensions_mut().insert(refused.clone());
@@ -220,7 +224,7 @@ where
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_PATIENCE)
+        .header_read_timeout(deadlines.head)
         .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(TokioIo::new(line), service);
     if let Err(error) = watcher.watch(connection).await {
@@ -231,6 +235,16 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn record_is_whole_with_as_many_bytes_as_it_says() {
+        for bytes in [&[22, 3, 1, 0, 2, 1, 0][..], &[22, 3, 1, 0, 1, 1, 0], b"G", b"GET / HTTP/1.1\r\n"] {
+            assert!(is_whole_record(bytes), "{bytes:?}");
+        }
+        for bytes in [&[22][..], &[22, 3], &[22, 3, 1, 0], &[22, 3, 1, 0, 2], &[22, 3, 1, 0, 2, 1]] {
+            assert!(!is_whole_record(bytes), "{bytes:?}");
+        }
+    }
 
     #[test]
     fn head_is_complete_with_its_empty_line() {

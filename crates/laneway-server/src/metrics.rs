@@ -83,6 +83,7 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     times: Times,
     streams: Gauge,
+    connections: Gauge,
 }
 
 impl Default for Metrics {
@@ -94,7 +95,9 @@ impl Default for Metrics {
         registry.register("http_request_seconds", "Seconds until the answer began", times.clone());
         let streams = Gauge::default();
         registry.register("event_streams", "Streams of events that are open", streams.clone());
-        Self { registry, requests, times, streams }
+        let connections = Gauge::default();
+        registry.register("http_connections", "Connections that are open", connections.clone());
+        Self { registry, requests, times, streams, connections }
     }
 }
 
@@ -114,9 +117,13 @@ impl Metrics {
     }
 
     /// A stream that is open as long as the guard lives.
-    pub(crate) fn stream(&self) -> OpenStream {
-        self.streams.inc();
-        OpenStream(self.streams.clone())
+    pub(crate) fn stream(&self) -> Open {
+        Open::count(&self.streams)
+    }
+
+    /// A connection that is open as long as the guard lives.
+    pub(crate) fn connection(&self) -> Open {
+        Open::count(&self.connections)
     }
 
     /// All of it as Prometheus reads it, with what the store says now.
@@ -168,9 +175,16 @@ impl<L: EncodeLabelSet + fmt::Debug + Send + Sync + 'static> Collector for Sprea
 
 /// Counts itself out when it is dropped.
 #[derive(Debug)]
-pub(crate) struct OpenStream(Gauge);
+pub(crate) struct Open(Gauge);
 
-impl Drop for OpenStream {
+impl Open {
+    fn count(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Open {
     fn drop(&mut self) {
         self.0.dec();
     }

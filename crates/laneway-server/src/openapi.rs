@@ -85,6 +85,9 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
     if rule.method == "POST" && rule.path == "/v1/runs" {
         operation = operation.parameter(idempotency_key());
     }
+    if rule.path == "/v1/events" {
+        operation = operation.parameter(last_event_id());
+    }
     if let Some(shape) = body {
         let required = if route.is_body_optional { Required::False } else { Required::True };
         let body = RequestBodyBuilder::new().content("application/json", content(Some(&shape())));
@@ -224,6 +227,19 @@ fn range() -> Parameter {
         .required(Required::False)
         .description(Some("Some of the bytes, such as `bytes=100-199`, or the last ones: `bytes=-1000`"))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .build()
+}
+
+fn last_event_id() -> Parameter {
+    let id = ObjectBuilder::new().schema_type(Type::String);
+    ParameterBuilder::new()
+        .name("Last-Event-ID")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "The id of the last event that was received of the same query: the stream continues behind it",
+        ))
+        .schema(Some(id.pattern(Some("^[0-9.]*(~[0-9]{1,20})?(\\^[0-9]{1,20})?$"))))
         .build()
 }
 

@@ -142,6 +142,8 @@ codes! {
     /// The store cannot be used now; the same request may succeed later.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
     TimedOut = "timed_out", SERVICE_UNAVAILABLE;
+    /// Too many bytes without a token are on their way; the same request may succeed later.
+    Busy = "busy", SERVICE_UNAVAILABLE;
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE;
 
 }
@@ -260,7 +262,7 @@ fn code_of(error: &Error) -> Code {
         Error::AmbiguousRun { .. } => Code::AmbiguousRun,
         Error::NoSuchStep { .. } => Code::NoSuchStep,
         Error::NoSuchWorkflow { .. } => Code::NoSuchWorkflow,
-        Error::NotEnded { .. } => Code::RunNotEnded,
+        Error::NotEnded { .. } | Error::Interrupted { .. } => Code::RunNotEnded,
         Error::Ended { .. } => Code::RunEnded,
         Error::Owned { .. } => Code::RunOwned,
         Error::Shared { .. } => Code::RunShared,

@@ -45,6 +45,10 @@ pub(crate) fn refusals(route: &Route) -> Vec<Code> {
     if route.bytes.is_some() {
         codes.extend([Code::BadBody, Code::BodyTooLarge, Code::Unprocessable]);
     }
+    let takes_body = route.body.is_some() || route.bytes.is_some();
+    if takes_body && matches!(rule.who, Who::Anybody | Who::Signed) {
+        codes.push(Code::Busy);
+    }
     let is_change = rule.method != "GET";
     if is_change && rule.path.contains("{run}") {
         codes.push(Code::RunSetAside);

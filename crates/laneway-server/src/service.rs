@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use laneway_core::id::SessionId;
 use laneway_core::role::Role;
@@ -17,6 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Caller, Codes, Names, TokenUses};
 use crate::ask::{Documents, Forms};
+use crate::extract::STRANGERS_BODIES_KIB;
 use crate::glance::Glance;
 use crate::graphs::Graphs;
 use crate::memo::Memo;
@@ -43,6 +45,34 @@ pub struct Service {
     pub is_behind_proxy: bool,
     /// On which terms remote workers work.
     pub remote: laneway_engine::remote::Terms,
+    pub deadlines: Deadlines,
+}
+
+/// Ends a connection that makes no progress, in each of its phases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// From its beginning to the end of the first request's head, and from an answer to the end of the next request's head.
+    pub head: Duration,
+    /// The TLS handshake, from its first message on.
+    pub handshake: Duration,
+    /// A body, to its end.
+    pub body: Duration,
+    /// A body of a request without a token, to its end.
+    pub strangers_body: Duration,
+    /// Until the client reads more of what it is sent.
+    pub write: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(20),
+            handshake: Duration::from_secs(10),
+            body: Duration::from_secs(60),
+            strangers_body: Duration::from_secs(20),
+            write: Duration::from_secs(30),
+        }
+    }
 }
 
 /// The same with what it needs while it runs. Cheap to clone.
@@ -58,6 +88,9 @@ pub struct Shared {
     pub(crate) is_tls: bool,
     pub(crate) is_behind_proxy: bool,
     pub(crate) remote: laneway_engine::remote::Terms,
+    pub(crate) deadlines: Deadlines,
+    /// KiB that bodies without a token may still take.
+    pub(crate) strangers_bodies: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
     pub(crate) memo: Memo,
     pub(crate) pulse: Pulse,
@@ -80,7 +113,17 @@ pub struct Shared {
 impl Service {
     /// `stop` ends what would go on by itself: streams of events.
     pub fn app(self, stop: CancellationToken) -> App {
-        let Self { store, session, max_parallel, directory, names, is_tls, is_behind_proxy, remote } = self;
+        let Self {
+            store,
+            session,
+            max_parallel,
+            directory,
+            names,
+            is_tls,
+            is_behind_proxy,
+            remote,
+            deadlines,
+        } = self;
         let (metrics, memo) = (Metrics::default(), Memo::default());
         App(Arc::new(Shared {
             store,
@@ -91,6 +134,8 @@ impl Service {
             is_tls,
             is_behind_proxy,
             remote,
+            deadlines,
+            strangers_bodies: Arc::new(Semaphore::new(STRANGERS_BODIES_KIB)),
             metrics,
             memo,
             pulse: Pulse::default(),

@@ -28,7 +28,7 @@ use utoipa::IntoParams;
 
 use crate::access::{self, Caller};
 use crate::extract::Query;
-use crate::metrics::OpenStream;
+use crate::metrics::Open;
 use crate::problem::{Answer, Code, Problem};
 use crate::pulse::{self, Beat, Line, PAGE, Source, page};
 use crate::service::App;
@@ -49,7 +49,11 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamQuery {
-    /// Runs by id, each with the number of the event behind which to begin: `ID:SEQ,ID:SEQ`; an id alone begins with the first
+    /// Runs by id, each with the number of the event behind which to begin: `ID:SEQ,ID:SEQ`; an id alone begins with the first.
+    /// At most 200 runs, each once.
+    #[param(
+        pattern = "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]{1,20})?(,[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]{1,20})?)*)?$"
+    )]
     runs: Option<String>,
     /// Also what nodes tell of themselves, behind this number
     nodes: Option<u64>,
@@ -73,7 +77,8 @@ pub(crate) async fn events(
         Some(_) => return Err(Problem::new(Code::BadRequest, "`changes` is 1, or left out")),
     };
     cursors.check(wants_changes)?;
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    let last = headers.get("last-event-id").map(|id| id.to_str().map_err(|_| foreign_place())).transpose()?;
+    let last = last.filter(|id| !id.is_empty());
     if let Some(id) = last {
         cursors.resume(id)?;
     }
@@ -99,6 +104,20 @@ pub(crate) async fn events(
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
+/// Whether it has 1 to 20 digits, and nothing else.
+fn is_number(text: &str) -> bool {
+    (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn number(text: &str) -> Option<u64> {
+    if is_number(text) { text.parse().ok() } else { None }
+}
+
+fn foreign_place() -> Problem {
+    Problem::new(Code::Unprocessable, "the Last-Event-ID does not belong to this query")
+        .hint("ask for the same runs in the same order, or leave it out")
+}
+
 /// How far a client is, in every subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cursors {
@@ -108,20 +127,28 @@ struct Cursors {
 }
 
 impl Cursors {
+    /// Reads `ID:SEQ,ID:SEQ`. What is not written so is a bad request; what no stream can follow is unprocessable.
     fn parse(runs: &str, nodes: Option<u64>, pools: Option<u64>) -> Answer<Self> {
-        let bad = |detail: String| Problem::new(Code::BadRequest, detail).hint("write `runs=ID:SEQ,ID:SEQ`");
-        let mut parsed = Vec::new();
-        for part in runs.split(',').filter(|part| !part.is_empty()) {
+        let refused = |code, detail: String| Problem::new(code, detail).hint("write `runs=ID:SEQ,ID:SEQ`");
+        let bad = |detail| refused(Code::BadRequest, detail);
+        let mut parsed: Vec<(RunId, u64)> = Vec::new();
+        for part in runs.split(',').filter(|_| !runs.is_empty()) {
             let (id, seq) = part.split_once(':').unwrap_or((part, "0"));
-            let run = RunId::parse(id).ok_or_else(|| bad("a run is not named by its whole id".to_owned()))?;
-            let seq = seq.parse().map_err(|_| bad(format!("the number behind run {run} cannot be read")))?;
+            let run = RunId::parse(id).filter(|run| run.to_string() == id);
+            let run = run.ok_or_else(|| bad("a run is not named by its whole id".to_owned()))?;
+            if !is_number(seq) {
+                return Err(bad(format!("the number behind run {run} cannot be read")));
+            }
+            let unprocessable = |detail| refused(Code::Unprocessable, detail);
+            let seq = seq.parse();
+            let seq = seq.map_err(|_| unprocessable(format!("the number behind run {run} is too large")))?;
             if parsed.iter().any(|(known, _)| *known == run) {
-                return Err(bad(format!("run {run} stands twice")));
+                return Err(unprocessable(format!("run {run} stands twice")));
+            }
+            if parsed.len() == MAX_RUNS {
+                return Err(unprocessable(format!("more than {MAX_RUNS} runs on one stream")));
             }
             parsed.push((run, seq));
-        }
-        if parsed.len() > MAX_RUNS {
-            return Err(bad(format!("more than {MAX_RUNS} runs on one stream")));
         }
         Ok(Self { runs: parsed, nodes, pools })
     }
@@ -130,7 +157,7 @@ impl Cursors {
     fn check(&self, wants_changes: bool) -> Answer<()> {
         if self.is_empty() && !wants_changes {
             let detail = "nothing is subscribed to: neither `runs`, `nodes`, `pools` nor `changes` is given";
-            return Err(Problem::new(Code::BadRequest, detail).hint("write `runs=ID:SEQ,ID:SEQ`"));
+            return Err(Problem::new(Code::Unprocessable, detail).hint("write `runs=ID:SEQ,ID:SEQ`"));
         }
         Ok(())
     }
@@ -141,26 +168,20 @@ impl Cursors {
 
     /// Takes the place of an event's id, which is further than what the query says.
     fn resume(&mut self, id: &str) -> Answer<()> {
-        let bad = || {
-            Problem::new(Code::BadRequest, "the Last-Event-ID does not belong to this query")
-                .hint("ask for the same runs in the same order, or leave it out")
-        };
+        let read = |text: &str| number(text).ok_or_else(foreign_place);
         let split = |text: &str, sign: char| -> Answer<(String, Option<u64>)> {
             match text.split_once(sign) {
-                Some((before, behind)) => Ok((before.to_owned(), Some(behind.parse().map_err(|_| bad())?))),
+                Some((before, behind)) => Ok((before.to_owned(), Some(read(behind)?))),
                 None => Ok((text.to_owned(), None)),
             }
         };
         let (rest, pools) = split(id, '^')?;
         let (runs, nodes) = split(&rest, '~')?;
-        let numbers: Vec<u64> = runs
-            .split('.')
-            .filter(|part| !part.is_empty())
-            .map(|part| part.parse().map_err(|_| bad()))
-            .collect::<Answer<_>>()?;
+        let numbers: Vec<u64> =
+            runs.split('.').filter(|part| !part.is_empty()).map(read).collect::<Answer<_>>()?;
         let is_other = nodes.is_some() != self.nodes.is_some() || pools.is_some() != self.pools.is_some();
         if numbers.len() != self.runs.len() || is_other {
-            return Err(bad());
+            return Err(foreign_place());
         }
         for ((_, at), number) in self.runs.iter_mut().zip(numbers) {
             *at = number;
@@ -233,7 +254,7 @@ struct Feed {
     /// Whose turn it is to be read first, so that one busy run does not hide the others.
     turn: usize,
     next_read: Instant,
-    _open: OpenStream,
+    _open: Open,
 }
 
 impl Feed {
@@ -362,18 +383,25 @@ mod tests {
     fn id_of_another_query_is_refused() {
         for id in ["1", "1.2.3~4", "1.2", "1.x~3", "1.2~", "~1", "1.2~3^4"] {
             let mut cursors = Cursors::parse(&format!("{ONE},{TWO}"), Some(0), None).expect("cursors");
-            assert_eq!(cursors.resume(id).expect_err(id).code, Code::BadRequest);
+            assert_eq!(cursors.resume(id).expect_err(id).code, Code::Unprocessable);
         }
     }
 
     #[test]
     fn what_cannot_be_subscribed_to_is_refused() {
-        let many = vec![ONE; MAX_RUNS + 1].join(",");
-        for runs in ["last", "1a2b3c4d", &format!("{ONE}:x"), &format!("{ONE},{ONE}"), &many] {
+        let upper = ONE.to_uppercase();
+        for runs in
+            ["last", "1a2b3c4d", &upper, ",", &format!("{ONE},"), &format!("{ONE}:x"), &format!("{ONE}:+1")]
+        {
             assert_eq!(Cursors::parse(runs, None, None).expect_err(runs).code, Code::BadRequest);
         }
+        let many: Vec<String> =
+            (0..=MAX_RUNS).map(|at| format!("0199f2a0-0000-7000-8000-{at:012}")).collect();
+        for runs in [format!("{ONE},{ONE}"), format!("{ONE}:99999999999999999999"), many.join(",")] {
+            assert_eq!(Cursors::parse(&runs, None, None).expect_err(&runs).code, Code::Unprocessable);
+        }
         let nothing = Cursors::parse("", None, None).expect("cursors");
-        assert_eq!(nothing.check(false).expect_err("nothing would come").code, Code::BadRequest);
+        assert_eq!(nothing.check(false).expect_err("nothing would come").code, Code::Unprocessable);
         assert!(nothing.check(true).is_ok());
     }
 

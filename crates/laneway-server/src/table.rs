@@ -17,8 +17,8 @@ use crate::access::{Guarded, Who, admit, front, no_method};
 use crate::problem::Code;
 use crate::refusals::refusals;
 use crate::routes::{
-    OfNodes, Paged, access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, overview,
-    pools, runs, secrets, sign_in, tasks, triggers, validate, workers, workflows,
+    OfNodes, Paged, access, artifacts, cache, effects, events, files, health, hooks, limits, logs, nodes,
+    overview, pools, runs, secrets, sign_in, tasks, triggers, validate, workers, workflows,
 };
 use crate::service::App;
 use crate::{page, sse, wire};
@@ -127,7 +127,8 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/runs/{run}/explain", VIEWER, runs::explain, "Why the tasks of a run wait, or ended so").json::<wire::ExplainedRun>(),
         get("/v1/runs/{run}/graph", VIEWER, runs::graph, "Its graph, laid out: where each step stands").json::<wire::Graph>().tagged(),
         get("/v1/runs/{run}/events", VIEWER, events::of_run, "Events of a run, in their order").asks::<events::EventsQuery>().json::<wire::EventList>(),
-        post("/v1/runs/{run}/cancel", OPERATOR, runs::cancel, "End a run; nothing of it starts any more").json::<wire::Canceled>(),
+        post("/v1/runs/{run}/cancel", OPERATOR, runs::cancel, "End a run; nothing of it but its clean-up starts any more")
+            .maybe_takes::<wire::Cancel>().json::<wire::Canceled>(),
         post("/v1/runs/{run}/retry", OPERATOR, runs::retry, "Run again what did not succeed, and everything behind it")
             .maybe_takes::<wire::Retry>().json::<wire::Reopened>()
             .refuses(&[NoSuchStep, NotRunnable, RunNotEnded, RunOwned, RunLocal, NothingToRetry, RunWentOn]),
@@ -160,6 +161,12 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/runs/{run}/tasks/{step}/artifact", VIEWER, artifacts::fetch, "What is in one of them")
             .asks::<artifacts::FetchQuery>().gives("application/octet-stream")
             .refuses(&[NoSuchArtifact, NoSuchBytes]),
+
+        get("/v1/runs/{run}/tasks/{step}/files", VIEWER, files::list, "What a task changed in the files of its run").json::<wire::ChangedFiles>()
+            .refuses(&[NoSuchStep, NoSuchBytes]),
+        get("/v1/runs/{run}/tasks/{step}/file", VIEWER, files::fetch, "The content of one of these files")
+            .asks::<files::FetchQuery>().gives("application/octet-stream")
+            .refuses(&[NoSuchStep, NoSuchArtifact, NoSuchBytes]),
 
         get("/v1/events", VIEWER, sse::events, "Events of many runs, of nodes and of pools as they happen, on one connection")
             .asks::<sse::StreamQuery>().gives("text/event-stream")

@@ -17,8 +17,8 @@ pub(crate) const BLOB_BATCH: usize = 8;
 /// No blob is larger: it is held in memory by whoever brings or fetches it.
 pub const MAX_BLOB: usize = 64 << 20;
 
-/// The largest file that is kept in a database for many nodes.
-pub(crate) const MAX_SHARED_FILE: u64 = 8 << 20;
+/// The largest artifact that is kept in a database for many nodes.
+pub const MAX_SHARED_FILE: u64 = 8 << 20;
 
 /// The most of a log that one answer has.
 pub const MAX_LOG_PART: usize = 1 << 20;

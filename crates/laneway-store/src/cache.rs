@@ -9,6 +9,7 @@ use laneway_core::id::RunId;
 use laneway_core::time::Millis;
 use serde_json::{Map, Value};
 
+use crate::layer::NewLayer;
 use crate::model::Artifact;
 
 /// Results of a step that a key which is not there is compared with, the newest.
@@ -51,6 +52,8 @@ pub struct Hit {
     pub output: Map<String, Value>,
     /// By name.
     pub artifacts: Vec<Artifact>,
+    /// What it changed in its view of the files, if that was a view.
+    pub layer: Option<Box<NewLayer>>,
 }
 
 impl Hit {
@@ -73,14 +76,17 @@ pub struct NewResult {
     pub output: Map<String, Value>,
     /// They must be kept already.
     pub artifacts: Vec<Artifact>,
+    /// It must be in the store.
+    pub layer: Option<Box<NewLayer>>,
 }
 
 impl NewResult {
     /// What it takes up: its files, its output and what its key is made of.
     pub(crate) fn bytes(&self, output: Option<&str>, parts: &str) -> i64 {
         let files: u64 = self.artifacts.iter().map(|artifact| artifact.size).sum();
+        let layer = self.layer.as_ref().map_or(0, |layer| layer.bytes);
         let texts = output.map_or(0, str::len) + parts.len();
-        i64::try_from(files.saturating_add(texts as u64)).unwrap_or(i64::MAX)
+        i64::try_from(files.saturating_add(layer).saturating_add(texts as u64)).unwrap_or(i64::MAX)
     }
 }
 

@@ -151,7 +151,7 @@ impl Unstarted {
         let since = self.since.map(|since| format!(" since {since}")).unwrap_or_default();
         let what = format!("`{step}` waits{since} for a run of `{workflow}`, and nobody has started it");
         let advice = match (self.is_local, self.is_again) {
-            (true, _) => format!("`laneway run --resume {short}` goes on with it: a run of one process starts its own"),
+            (true, _) => format!("`laneway resume {short}` goes on with it: a run of one process starts its own"),
             (false, true) => format!(
                 "it is to go on with the run that it had before: `laneway show {short}` names it; other runs of `{workflow}` may have all places that `max_runs` gives, or no node is there: `laneway nodes`"
             ),

@@ -93,6 +93,8 @@ pub enum Error {
     NoSuchWorkflow { name: String },
     #[error("run {} has not ended: it is {status}", run.short())]
     NotEnded { run: RunId, status: RunStatus },
+    #[error("run {} has not ended: the process that ran it is gone", run.short())]
+    Interrupted { run: RunId },
     #[error("run {} has ended: it is {status}", run.short())]
     Ended { run: RunId, status: RunStatus },
     #[error("run {} belongs to {node}, which is alive", run.short())]
@@ -246,12 +248,15 @@ impl Error {
                 "use `laneway migrate` with a role that owns the tables; nodes need no such right behind it".to_owned(),
             ),
             Self::ReadOnly { .. } => {
-                Some("make the file and its directory writable, or use --store elsewhere".to_owned())
+                Some("make the file and its directory writable, or put the store elsewhere, such as --store ~/laneway.db".to_owned())
             }
             Self::CannotLock { .. } => Some("put the store on a local file system with --store".to_owned()),
             Self::Full { .. } => Some("free some space; nothing that was recorded is lost".to_owned()),
             Self::Busy { .. } => Some("look for a stopped or stuck process that uses this store".to_owned()),
             Self::AmbiguousRun { .. } => Some("type more of the id".to_owned()),
+            Self::NoSuchRun { name } if name == "last" => {
+                Some("`laneway runs` lists all, also those of triggers, hooks and steps".to_owned())
+            }
             Self::NoSuchRun { .. } => Some("`laneway runs` lists them".to_owned()),
             Self::NoSuchStep { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
             Self::NoSuchStep { run, nearest: None, .. } => {
@@ -260,6 +265,10 @@ impl Error {
             Self::NotEnded { run, .. } => {
                 Some(format!("wait for it, or end it with `laneway cancel {}`", run.short()))
             }
+            Self::Interrupted { run } => Some(format!(
+                "`laneway resume {0}` goes on with it, and `laneway cancel {0}` ends it",
+                run.short()
+            )),
             Self::Ended { run, status: RunStatus::Succeeded } => {
                 Some(format!("`laneway retry {} --from STEP` runs a step and all behind it again", run.short()))
             }

@@ -35,7 +35,7 @@ impl ClaimRef {
     }
 
     /// How many claims of the task had been given back before this one.
-    pub(crate) fn given_back(&self) -> u32 {
+    pub fn given_back(&self) -> u32 {
         self.generation.saturating_sub(self.attempt)
     }
 }

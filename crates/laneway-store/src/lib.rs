@@ -12,6 +12,7 @@ mod error;
 mod examine;
 mod fence;
 mod keeper;
+pub mod layer;
 mod lease;
 pub mod line;
 mod locks;
@@ -35,7 +36,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use bytes::{
-    MAX_BLOB, MAX_LOG_PART, OWN_DIRS, OWN_FILES, file_name, isolates_dir, log_path, workspaces_dir,
+    MAX_BLOB, MAX_LOG_PART, MAX_SHARED_FILE, OWN_DIRS, OWN_FILES, file_name, isolates_dir, log_path,
+    workspaces_dir,
 };
 pub use error::{Error, Result, Teller};
 pub use fence::{ClaimRef, Fate, claim_suffix};

@@ -218,8 +218,37 @@ impl SessionLocks {
         loop {
             match self.look(session)? {
                 Life::Ending if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+                proof @ Life::Dead(_) => {
+                    self.end_what_its_warden_left(session).await;
+                    return Ok(proof);
+                }
                 life => return Ok(life),
             }
+        }
+    }
+
+    /// Kills the steps of a warden that was killed together with its node, where they are in cgroups. The next warden
+    /// on the host sweeps them too, but it may have started before this one was dead.
+    async fn end_what_its_warden_left(&self, session: SessionId) {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        const PAUSE: Duration = Duration::from_millis(2);
+        let note = self.warden_note(session);
+        let Some(dir) = left_cgroup(&note) else { return };
+        let is_populated = || {
+            let events = fs::read_to_string(dir.join("cgroup.events"));
+            events.is_ok_and(|events| events.lines().any(|line| line == "populated 1"))
+        };
+        if !is_populated() {
+            return;
+        }
+        tracing::warn!(%session, "its warden was killed; the steps that it has left are killed as well");
+        if let Err(error) = fs::write(dir.join("cgroup.kill"), "1") {
+            tracing::error!(%session, %error, "the steps of a warden that was killed cannot be killed");
+            return;
+        }
+        let until = tokio::time::Instant::now() + PATIENCE;
+        while is_populated() && tokio::time::Instant::now() < until {
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -259,6 +288,14 @@ impl SessionLocks {
             _ => Error::Io { path: self.dir.clone(), why: error.to_string() },
         }
     }
+}
+
+/// Returns the directory of cgroups that a warden has written of itself (`MARK PID DIRECTORY`).
+fn left_cgroup(note: &str) -> Option<PathBuf> {
+    let dir = Path::new(note.trim_end().splitn(3, ' ').nth(2)?);
+    // Nothing but a warden's own directory is ever killed.
+    let name = dir.file_name()?.to_str()?;
+    (dir.is_absolute() && name.starts_with("laneway-")).then(|| dir.to_owned())
 }
 
 #[cfg(test)]

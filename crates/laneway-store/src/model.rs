@@ -28,6 +28,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::with_item;
+use crate::layer::NewLayer;
 use crate::submission_key;
 use crate::tally::{GateWaits, Spread};
 
@@ -199,6 +200,8 @@ pub struct Submission {
     pub parent: Option<Parent>,
     /// Its steps are executed also where a result of before would do.
     pub no_cache: bool,
+    /// A deadline beside the document's `timeout`: hooks share the clock of the canceled run.
+    pub end_by: Option<Millis>,
 }
 
 impl Submission {
@@ -436,6 +439,14 @@ pub struct Finished {
     pub outcome: Outcome,
     /// By its holder's own watch: the store hears of a start and an end only when it commits them.
     pub took: Duration,
+    /// What it changed in its view of the run's files. Kept if the attempt succeeds, or fails for good.
+    pub layer: Option<Box<NewLayer>>,
+}
+
+impl Finished {
+    pub fn new(claim: ClaimRef, outcome: Outcome, took: Duration) -> Self {
+        Self { claim, outcome, took, layer: None }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -561,7 +572,7 @@ pub struct RunSummary {
     pub submitted_by: String,
     /// How many tasks are in each state; only states that occur.
     pub counts: Vec<(TaskStatus, u64)>,
-    /// Not ended, and the process that ran it is gone: `laneway run --resume` continues it.
+    /// Not ended, and the process that ran it is gone: `laneway resume` continues it.
     pub is_interrupted: bool,
     pub set_aside: Option<SetAside>,
     /// Why it is being brought to its end, while it is.
@@ -956,6 +967,17 @@ impl Horizon {
 
 /// Length of the hash of a token's secret, in bytes.
 pub const TOKEN_HASH: usize = 32;
+
+/// How a run is canceled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CancelMode {
+    /// Steps with `when: always` and hooks still run, until the run's `cleanup_timeout` has passed.
+    /// Said twice, it changes nothing: a repeated request takes no time from them.
+    #[default]
+    CleanUp,
+    /// Without them. Those that run already are stopped.
+    Now,
+}
 
 /// What a retry opens of a run, and of which run: as somebody has seen it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -15,6 +15,8 @@ struct Stored {
     functions: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     queues: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ports: Option<u32>,
 }
 
 /// Stores of older nodes have no such word.
@@ -31,6 +33,7 @@ pub(crate) fn to_text(offer: &Offer) -> String {
         container: offer.has_container,
         functions: offer.functions.clone(),
         queues: offer.queues.clone(),
+        ports: offer.ports,
     };
     serde_json::to_string(&stored).expect("text and numbers can be written")
 }
@@ -45,5 +48,6 @@ pub(crate) fn from_text(text: &str) -> Option<Offer> {
         has_container: stored.container,
         functions: stored.functions,
         queues: stored.queues,
+        ports: stored.ports,
     })
 }

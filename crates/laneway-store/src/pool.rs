@@ -1,7 +1,18 @@
 //! What both databases make of the facts of pools. Pure; the statements are theirs.
 
-use laneway_core::id::RunId;
-use laneway_core::pool::{ContainerTaken, PoolFact};
+use std::collections::HashMap;
+
+use laneway_core::cause::{Place, PortWait, Waits};
+use laneway_core::definition::{Housing, Pool};
+use laneway_core::growth::parse_name;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::Plan;
+use laneway_core::pool::{
+    ContainerState, ContainerTaken, HeldPort, PoolEvent, PoolFact, PortHolder, PortUse, PortWaiter,
+    PortsUsedUp,
+};
+use laneway_core::run_state::RunState;
+use laneway_core::state::TaskStatus;
 
 /// What comes of a wish that cannot be read.
 pub(crate) const UNGRANTED: &str = "a wish for a pool is not granted";
@@ -16,6 +27,103 @@ pub(crate) fn taken(name: &str, version: u32, body: &str, run: RunId, step: &str
         | PoolFact::ContainerRunning(_)
         | PoolFact::ContainerDormant(_)
         | PoolFact::ContainerTerminated(_)
+        | PoolFact::PortsUsedUp(_)
+        | PoolFact::PortsFree(_)
         | PoolFact::ImagePullProgress(_) => None,
+    }
+}
+
+/// What a fact is about, so that the newest of each is found: a container, or the ports of a node.
+/// Empty for facts of which no newest is kept.
+pub(crate) fn subject(session: SessionId, fact: &PoolFact) -> String {
+    match fact.names().1 {
+        Some(container) => container.to_owned(),
+        None if fact.is_about_ports() => format!("ports of {session}"),
+        None => String::new(),
+    }
+}
+
+/// Whether steps of a run may wait for ports of the host, which takes a read of what pools do.
+pub(crate) fn needs_ports(plan: &Plan) -> bool {
+    plan.workflow.pools.iter().any(Pool::needs_ports)
+}
+
+/// Adds what waits for a port of a host: tasks that a node has taken, and tasks that no node takes
+/// while the ports of one are used up. `newest` is the newest fact of each container and of the
+/// ports of each node.
+pub(crate) fn add_port_waits(
+    waits: &mut [Option<Waits>],
+    plan: &Plan,
+    state: &RunState,
+    newest: &[PoolEvent],
+) {
+    let used_up = |event: &PoolEvent| {
+        let PoolFact::PortsUsedUp(used_up) = &event.fact else { return None };
+        Some((event.node.clone(), used_up.clone()))
+    };
+    let shortages: Vec<(String, PortsUsedUp)> = newest.iter().filter_map(used_up).collect();
+    let Some((any_node, any)) = shortages.first() else { return };
+    for (wait, task) in waits.iter_mut().zip(&state.tasks) {
+        if wait.is_some() || !matches!(task.status, TaskStatus::Running | TaskStatus::Available) {
+            continue;
+        }
+        let place = |used_up: &PortsUsedUp| {
+            let is_it = |waiter: &PortWaiter| waiter.run == state.run && waiter.step == task.step;
+            used_up.waiting.iter().position(is_it)
+        };
+        let taken = shortages.iter().find_map(|(node, used_up)| Some((node, used_up, place(used_up)?)));
+        if let Some((node, used_up, place)) = taken {
+            let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+            *wait = Some(Waits::Port(PortWait {
+                pool: used_up.waiting[place].pool.clone(),
+                node: node.clone(),
+                ports: port_use(used_up, newest),
+                place: Some(Place { at: count(place + 1), of: count(used_up.waiting.len()) }),
+            }));
+        } else if task.status == TaskStatus::Available
+            && let Some(pool) = pool_with_port(plan, &task.step)
+        {
+            let (node, ports) = (any_node.clone(), port_use(any, newest));
+            *wait = Some(Waits::Port(PortWait { pool, node, ports, place: None }));
+        }
+    }
+}
+
+/// The pool of a step, if its containers need ports of the host.
+fn pool_with_port(plan: &Plan, task: &str) -> Option<String> {
+    let position = plan.position(parse_name(task).0)?;
+    let Some(Housing::Pool(_)) = plan.step(position).housing() else { return None };
+    plan.pool_of(position).filter(Pool::needs_ports).map(|pool| pool.name)
+}
+
+fn port_use(used_up: &PortsUsedUp, newest: &[PoolEvent]) -> PortUse {
+    let facts: HashMap<&str, &PoolFact> =
+        newest.iter().filter_map(|event| Some((event.fact.names().1?, &event.fact))).collect();
+    let holder = |held: &HeldPort| {
+        let fact = facts.get(held.container.as_str());
+        PortHolder {
+            port: held.port,
+            pool: held.pool.clone(),
+            container: held.container.clone(),
+            // What is not there any more is being removed.
+            state: fact.and_then(|fact| fact.state()).unwrap_or(ContainerState::Terminated),
+            task: fact.and_then(|fact| match fact {
+                PoolFact::ContainerTaken(taken) => Some((taken.run, taken.step.clone())),
+                PoolFact::ContainerStarting(_)
+                | PoolFact::ContainerIdle(_)
+                | PoolFact::ContainerRunning(_)
+                | PoolFact::ContainerDormant(_)
+                | PoolFact::ContainerTerminated(_)
+                | PoolFact::PortsUsedUp(_)
+                | PoolFact::PortsFree(_)
+                | PoolFact::ImagePullProgress(_) => None,
+            }),
+        }
+    };
+    PortUse {
+        first: used_up.first,
+        last: used_up.last,
+        holders: used_up.holders.iter().map(holder).collect(),
+        held: usize::try_from(used_up.held).unwrap_or(usize::MAX),
     }
 }

@@ -20,7 +20,7 @@ use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
-use laneway_core::plan::Plan;
+use laneway_core::plan::{Plan, Position};
 use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
@@ -32,15 +32,16 @@ use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
+use crate::layer::Layer;
 use crate::lease::LeaseFile;
 use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
-    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart,
-    LogPiece, Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
-    RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary,
-    RunView, SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish,
-    WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, CancelMode, Claim,
+    Commits, Deed, Definition, Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView,
+    LogName, LogPart, LogPiece, Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable,
+    PoolView, Reaped, RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead,
+    RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token,
+    TokenRotation, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -167,12 +168,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Records that the end of a run has fired, and what came of it.
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
 
-    /// Returns the fencing token of a claim: `Some(None)` if its step has no lock, `None` if the claim is
-    /// lost.
+    /// Returns the fencing token of a claim: `Some(None)` if its step has no lock, `None` if the
+    /// claim is lost.
     async fn fence(&self, claim: ClaimRef) -> Result<Option<Option<u64>>>;
 
-    /// Returns the oldest transaction that keeps the database from removing dead rows, if it is open for
-    /// `at_least` as long. Claims become slower with every dead row.
+    /// Returns the oldest transaction that keeps the database from removing dead rows, if it is
+    /// open for `at_least` as long. Claims become slower with every dead row.
     async fn horizon(&self, at_least: Duration) -> Result<Option<Horizon>>;
 
     /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to an owner
@@ -189,10 +190,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Records what came of a trigger that was fired from outside.
     async fn note_fired(&self, of: TriggerRef, last: LastFired) -> Result<()>;
 
-    /// Lets the triggers of a workflow fire no more. What comes meanwhile is left out, also afterwards.
-    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()>;
+    /// Lets the triggers of a workflow fire no more. What comes meanwhile is left out, also afterwards. Returns whether that
+    /// changed anything.
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<bool>;
 
-    async fn resume_triggers(&self, workflow: &str) -> Result<()>;
+    /// Lets them fire again. Returns whether any of them was paused.
+    async fn resume_triggers(&self, workflow: &str) -> Result<bool>;
 
     // ---- bytes (docs/design/bytes.md) ----------------------------------------------------------------
 
@@ -202,8 +205,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Bytes by their hash, and none but those.
     async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>>;
 
-    /// Keeps what is in a file, by its hash: beside an embedded store, else as a blob, of which there is less room.
-    async fn keep_file(&self, path: &Path) -> Result<(ContentHash, u64)>;
+    /// Keeps what is in a file, by its hash: beside an embedded store, of any size; else as a blob of at most `shared_cap` bytes.
+    async fn keep_file(&self, path: &Path, shared_cap: u64) -> Result<(ContentHash, u64)>;
 
     /// Writes what is kept under a hash to a file that is not there yet.
     async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()>;
@@ -216,6 +219,17 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// What the steps of a run that succeeded left behind, in the order of steps and names.
     async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>>;
+
+    /// Returns the layers of a run that count, by position: of tasks that have ended, and of their last attempts.
+    async fn layers(&self, run: RunId) -> Result<Vec<Layer>>;
+
+    /// Returns the packed layer of a task; `None` if it is not small, and a file of its hash has it.
+    async fn packed_layer(
+        &self,
+        run: RunId,
+        position: Position,
+        hash: &ContentHash,
+    ) -> Result<Option<Vec<u8>>>;
 
     /// Keeps pieces of the logs of attempts, by claim, of however many at once. A piece may be said twice. It need not be on
     /// disk before the attempt's end is.
@@ -284,9 +298,11 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     // ---- people ------------------------------------------------------------------------------------
 
-    /// Cancels a run. After this returns nothing of it is ever claimed, until somebody retries it.
+    /// Cancels a run. After this returns nothing of it but its clean-up is ever claimed, until a
+    /// person retries it; with `CancelMode::Now` nothing at all, also in a run that is cleaning up.
+    /// Clean-up ends with its `cleanup_timeout`, which counts from here on the store's clock.
     /// Canceling a run that has ended changes nothing and returns its status.
-    async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus>;
+    async fn cancel(&self, run: RunId, by: &str, mode: CancelMode) -> Result<RunStatus>;
 
     /// Opens an ended run again: what failed, was skipped or canceled and everything behind it; or, with
     /// `from`, that step and everything behind it. Returns the steps that will run again. Refused if the run went on since the caller
@@ -300,11 +316,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// the step waits is kept for it. Refused for a step that waits for another one, for none, or no more.
     async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled>;
 
-    /// Holds a run or a workflow up: nothing of it starts until it is resumed; what runs goes on. Once is enough.
-    async fn pause(&self, what: Pausable, by: &str) -> Result<()>;
+    /// Holds a run or a workflow up: nothing of it starts until it is resumed; what runs goes on. Once is enough. Returns whether
+    /// that changed anything: `false` if it was paused before.
+    async fn pause(&self, what: Pausable, by: &str) -> Result<bool>;
 
-    /// Lets what was paused go on.
-    async fn resume(&self, what: Pausable, by: &str) -> Result<()>;
+    /// Lets what was paused go on. Returns whether that changed anything: `false` if it was not paused like that, or has ended.
+    async fn resume(&self, what: Pausable, by: &str) -> Result<bool>;
 
     /// Lets a paused run that goes level by level go on by one level, and holds it up again behind that. Gives the level.
     async fn advance(&self, run: RunId, by: &str) -> Result<u32>;
@@ -351,7 +368,8 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     // ---- reads: short, never blocked by a writer ---------------------------------------------------
 
-    /// By id, by a unique beginning or end of it, or `last`.
+    /// By id, by a unique beginning or end of it, or `last`: the newest that a person or a program submitted, and no step, hook or
+    /// trigger.
     async fn find_run(&self, name: &str) -> Result<RunId>;
     /// Newest first.
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunSummary>>;
@@ -430,7 +448,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// What warm containers did, numbered above `after`, in order: the newest `POOL_EVENTS_KEPT`. `node` limits it to one
     /// address. Up to one that cannot be read, as with `events_since`.
     async fn pool_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<PoolEvent>>;
-    /// How warm containers of nodes that live are now: the newest event of each that is there, by node and name.
+    /// How warm containers of nodes that live are now: the newest event of each that is there, by
+    /// node and name. Among them the newest of each node about its host ports.
     async fn pool_containers(&self) -> Result<Vec<PoolEvent>>;
     /// Pools that nodes keep, by node and name, also those that have no container now.
     async fn pools(&self) -> Result<Vec<PoolView>>;

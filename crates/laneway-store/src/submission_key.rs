@@ -32,6 +32,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn last_leaves_out_every_key_that_laneway_makes() {
+        let last = [include_str!("sqlite/sql/run_last.sql"), include_str!("postgres/sql/run_last.sql")];
+        for (sql, any) in last.iter().zip(["*", "%"]) {
+            for own in OWN {
+                assert!(sql.contains(&format!("'{own}{any}'")), "{own}");
+            }
+        }
+    }
+
+    #[test]
     fn nobody_chooses_a_key_that_laneway_makes() {
         for good in ["nightly-2026-11-15", "schedule", "a b", "ü", &"x".repeat(MAX)] {
             assert_eq!(check(good), Ok(()), "{good}");

@@ -63,6 +63,8 @@ bugs! {
     RateUnlocked = "rate-unlocked" in Shared;
     /// a key that is let go of is not handed on
     KeyKept = "key-kept" in Shared;
+    /// a key is handed on by a transaction that locks it before the run of the next in line
+    KeyBeforeRun = "key-before-run" in Shared;
     /// versions of an order are compared as text
     OrderAsText = "order-as-text" in Shared;
     /// who returns a session need not have renewed its own
@@ -77,6 +79,8 @@ bugs! {
     HintNeeded = "hint-needed" in Shared;
     /// what runs is killed long after the lease is over
     FenceLate = "fence-late" in Shared;
+    /// who claims behind a finish that freed a key waits for seconds
+    ClaimStalled = "claim-stalled" in Shared;
 }
 
 impl Bug {

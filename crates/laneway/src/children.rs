@@ -10,13 +10,19 @@ use laneway_core::plan::Plan;
 use crate::document;
 use crate::exit::Refusal;
 
-/// All files below a plan whose own file lies in `dir`.
-pub(crate) fn check(plan: &Plan, dir: &Path) -> anyhow::Result<()> {
-    let mut seen = HashSet::new();
-    below(plan, dir, 1, &mut seen)
+/// All files below a plan whose own file lies in `dir`. Returns their plans.
+pub(crate) fn check(plan: &Plan, dir: &Path) -> anyhow::Result<Vec<Plan>> {
+    let (mut seen, mut all) = (HashSet::new(), Vec::new());
+    below(plan, dir, 1, (&mut seen, &mut all))?;
+    Ok(all)
 }
 
-fn below(plan: &Plan, dir: &Path, depth: u32, seen: &mut HashSet<PathBuf>) -> anyhow::Result<()> {
+fn below(
+    plan: &Plan,
+    dir: &Path,
+    depth: u32,
+    (seen, all): (&mut HashSet<PathBuf>, &mut Vec<Plan>),
+) -> anyhow::Result<()> {
     for step in &plan.workflow.steps {
         let Some(child) = step.wait().and_then(|wait| wait.child()).filter(|child| child.is_file()) else {
             continue;
@@ -32,8 +38,9 @@ fn below(plan: &Plan, dir: &Path, depth: u32, seen: &mut HashSet<PathBuf>) -> an
         })?;
         given(&step.name, child, &called)?;
         if depth < MAX_DEPTH && seen.insert(path.canonicalize().unwrap_or(path)) {
-            below(&called, &found.dir, depth + 1, seen)?;
+            below(&called, &found.dir, depth + 1, (seen, all))?;
         }
+        all.push(called);
     }
     Ok(())
 }

@@ -94,6 +94,8 @@ pub(crate) enum Command {
     Logs(command::logs::Args),
     /// List or fetch the files that steps left behind
     Artifacts(command::artifacts::Args),
+    /// List or fetch the files that a step of a submitted run changed
+    Files(command::files::Args),
     /// Print the events of a run
     Events(command::events::Args),
     /// Say why tasks wait, or why they ended as they did

@@ -12,6 +12,7 @@ use laneway_core::plan::Plan;
 use serde_json::{Map, Value};
 
 use crate::exit::Refusal;
+use crate::print::Printer;
 
 /// Larger documents are refused; one byte more is enough to know.
 const MAX_BYTES: u64 = definition::MAX_BYTES as u64 + 1;
@@ -82,6 +83,25 @@ impl std::error::Error for Bad {}
 /// The plan of a document, or all of its errors.
 pub(crate) fn compile(document: &Document) -> Result<Plan, Bad> {
     definition::compile(&document.source).map_err(Bad)
+}
+
+/// The plan of a document that somebody has at hand, whose warnings are printed.
+pub(crate) fn examine(printer: &Printer, document: &Document, files: Files) -> Result<Plan, Bad> {
+    let examined = definition::examine(&document.source).map_err(Bad)?;
+    printer.warnings(&examined.warnings);
+    match files {
+        Files::Shared if !examined.shared_directory.is_empty() => Err(Bad(examined.shared_directory)),
+        Files::Shared | Files::Apart => Ok(examined.plan),
+    }
+}
+
+/// Where the steps of a run will work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// All in the caller's directory.
+    Shared,
+    /// Each in a view of its own, or nowhere yet.
+    Apart,
 }
 
 /// `-p` and `--params-file`, as every command that starts a run takes them.

@@ -26,12 +26,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::command::Context;
+use crate::command::worker::{label, labels};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
 use crate::firing::Firing;
-use crate::progress::{self, Progress};
-use crate::settings::{KILL_GRACE, MAX_POLL_INTERVAL};
+use crate::progress::{Ending, Progress, Tally};
+use crate::settings::{KILL_GRACE, LABELS, MAX_POLL_INTERVAL, PASS_ENV, Settings};
 
 /// Events are read at most this often: a run of short steps makes thousands a second.
 const READ_INTERVAL: Duration = Duration::from_millis(30);
@@ -65,7 +66,7 @@ pub(crate) enum Until {
 }
 
 /// How it is driven, as the command line says.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DriveArgs {
     /// Print one event a line as JSON
     #[arg(long)]
@@ -75,18 +76,77 @@ pub(crate) struct DriveArgs {
     /// Execute every step, also those whose result was recorded before; what comes of them is recorded anew
     #[arg(long)]
     pub(crate) no_cache: bool,
+    /// A label that this process has, for steps with `runs_on`; repeatable
+    #[arg(long = "label", env = LABELS.env, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Give steps only the variables that a worker would give them: PATH, HOME, LANG, TZ, TMPDIR and those of --pass-env
+    #[arg(long)]
+    pub(crate) clean_env: bool,
+    /// With --clean-env: another variable that steps see; repeatable
+    #[arg(long, env = PASS_ENV.env, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) pass_env: Vec<String>,
 }
 
 impl DriveArgs {
+    /// Without a command line: what the settings say, for what is driven from a screen.
+    pub(crate) fn of_settings(settings: &Settings) -> Result<Self, Refusal> {
+        let given = settings.get(&LABELS).map_or("", |(labels, _)| labels);
+        let labels = given.split(',').filter(|pair| !pair.is_empty()).map(label);
+        Ok(Self {
+            json: false,
+            kill_grace: settings.duration(&KILL_GRACE)?,
+            no_cache: false,
+            labels: labels.collect::<Result<_, _>>().map_err(Refusal::new)?,
+            clean_env: false,
+            pass_env: Vec::new(),
+        })
+    }
+
     /// What is opened again through a server is not driven from here.
     pub(crate) fn check_for_server(&self) -> Result<(), Refusal> {
-        if !self.no_cache {
-            return Ok(());
+        let refusal = |flag: &str| {
+            Refusal::new(format!(
+                "`{flag}` holds for what this command drives, and a server leaves that to its nodes"
+            ))
+        };
+        if self.no_cache {
+            return Err(refusal("--no-cache")
+                .hint("start another run with `laneway start NAME --no-cache`, which keeps it"));
         }
-        Err(Refusal::new(
-            "`--no-cache` holds for what this command drives, and a server leaves that to its nodes",
-        )
-        .hint("start another run with `laneway start NAME --no-cache`, which keeps it"))
+        if self.clean_env {
+            return Err(
+                refusal("--clean-env").hint("leave it out: steps of a worker have a clean environment")
+            );
+        }
+        Ok(())
+    }
+
+    /// The only variables that steps see; `None` for all.
+    fn passed(&self) -> Option<Vec<String>> {
+        self.clean_env.then(|| env::passed_to_steps(self.pass_env.iter().map(String::as_str)))
+    }
+
+    /// A run that belongs to this process runs nowhere else: refuses a step that is for nodes with other labels.
+    pub(crate) fn check_labels(&self, plan: &Plan) -> Result<(), Refusal> {
+        let labels = labels(&self.labels)?;
+        let hooks = plan.workflow.hooks.iter().map(|hook| &hook.step);
+        for step in plan.workflow.steps.iter().chain(hooks) {
+            let wanted = &step.demands().runs_on;
+            let Some((name, value)) = wanted.iter().find(|(name, value)| labels.get(name) != Some(value))
+            else {
+                continue;
+            };
+            let has = match labels.get(name) {
+                Some(other) => format!("this process has {name}={other}"),
+                None => format!("this process has no label {name}"),
+            };
+            return Err(Refusal::new(format!("step `{}` runs on {name}={value}, and {has}", step.name)).hint(
+                format!(
+                    "`--label {name}={value}` if this host is one; `laneway submit` leaves the run to workers that are"
+                ),
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -241,6 +301,7 @@ fn start_warden(store: &dyn Store, session: SessionId) -> anyhow::Result<Warden>
         lock: Some(laneway_store::warden_lock(store.dir(), session)),
         lease: store.lease_file(session).map(|lease| lease.path().to_owned()),
         use_cgroups: env::use_cgroups()?,
+        is_leased: store.takes_lease(),
     };
     Warden::start(command).context("no steps can be run")
 }
@@ -253,14 +314,20 @@ pub(crate) async fn take_over(
     told: u64,
     (args, until): (DriveArgs, Until),
 ) -> anyhow::Result<Exit> {
+    args.check_labels(&store.head(run).await?.plan)?;
     let was_over = store.status(run).await?.is_final();
     let owes_hooks = was_over && store.hooks_owed(run).await?.is_some();
     let node = Node::ephemeral(context, store).await?;
     let outcome = async {
         if owes_hooks {
             let status = node.store.status(run).await?;
-            hooks(context, &node, run, args).await?;
-            return Ok(Exit::of_run(status, false));
+            let hooks = hooks(context, &node, run, &args).await;
+            if !args.json {
+                let tally = tally_of(node.store.as_ref(), run).await?;
+                let is_terminal = context.printer.can_animate();
+                Ending { run, tally: &tally, is_terminal }.summary(&context.printer)?;
+            }
+            return hooks.map(|()| Exit::of_run(status, false));
         }
         match node.store.adopt(run, node.session).await {
             // Canceled, and nothing of it was left but what its dead owner held: returning that has ended it.
@@ -276,7 +343,19 @@ pub(crate) async fn take_over(
     outcome
 }
 
-/// Drives a run of this node to its end, and its hooks behind it.
+/// The sums of a run that has ended, from its events.
+async fn tally_of(store: &dyn Store, run: RunId) -> anyhow::Result<Tally> {
+    let mut tally = Tally::new(&store.run_state(run).await?.workflow);
+    let mut cursor = 0;
+    loop {
+        let events = store.events_since(run, cursor, PAGE).await?;
+        let Some(last) = events.last() else { return Ok(tally) };
+        cursor = last.seq;
+        events.iter().for_each(|event| tally.apply(event, true));
+    }
+}
+
+/// Drives a run of this node to its end, and its hooks behind it. Its summary is the last line, also behind those of hooks.
 pub(crate) async fn to_the_end(
     context: &Context,
     node: &Node,
@@ -284,15 +363,34 @@ pub(crate) async fn to_the_end(
     (args, until): (DriveArgs, Until),
 ) -> anyhow::Result<Exit> {
     let run = work.run;
-    let exit = drive(context, node, work, (args, until)).await?;
-    for run in std::iter::once(run).chain(node.store.family(run).await?) {
-        hooks(context, node, run, args).await?;
+    let driven = drive(context, node, work, (&args, until)).await?;
+    let hooks = async {
+        for run in std::iter::once(run).chain(node.store.family(run).await?) {
+            hooks(context, node, run, &args).await?;
+        }
+        anyhow::Ok(())
     }
-    Ok(exit)
+    .await;
+    driven.summary(context, run)?;
+    hooks.map(|()| driven.exit)
+}
+
+/// A run that was driven as far as it goes.
+struct Driven {
+    exit: Exit,
+    /// Its sums, and whether its progress moved on a terminal; nothing of one that is to be told as JSON, or has not ended.
+    told: Option<(Tally, bool)>,
+}
+
+impl Driven {
+    fn summary(&self, context: &Context, run: RunId) -> anyhow::Result<()> {
+        let Some((tally, is_terminal)) = &self.told else { return Ok(()) };
+        Ending { run, tally, is_terminal: *is_terminal }.summary(&context.printer)
+    }
 }
 
 /// Runs the hooks of a run that has ended, if it has some. What becomes of them changes nothing about the run.
-async fn hooks(context: &Context, node: &Node, of: RunId, args: DriveArgs) -> anyhow::Result<()> {
+async fn hooks(context: &Context, node: &Node, of: RunId, args: &DriveArgs) -> anyhow::Result<()> {
     let Some(firing) = node.store.hooks_owed(of).await? else { return Ok(()) };
     let submitted = hooks::submit(node.store.as_ref(), &firing, node.session, Whose::Mine).await?;
     // They are a run like any other from here on, which can be resumed.
@@ -302,7 +400,7 @@ async fn hooks(context: &Context, node: &Node, of: RunId, args: DriveArgs) -> an
         let view = node.store.run(run).await?;
         let work = Work { run, plan: view.plan, max_parallel: view.state.max_parallel, told: 0 };
         if !view.state.status.is_final() {
-            drive(context, node, work, (args, Until::Over)).await?;
+            drive(context, node, work, (args, Until::Over)).await?.summary(context, run)?;
         }
     }
     Ok(())
@@ -312,8 +410,8 @@ async fn drive(
     context: &Context,
     node: &Node,
     work: Work,
-    (args, until): (DriveArgs, Until),
-) -> anyhow::Result<Exit> {
+    (args, until): (&DriveArgs, Until),
+) -> anyhow::Result<Driven> {
     let store = &node.store;
     let starts_runs = work.plan.workflow.steps.iter().any(|step| step.wait().is_some());
     let _firing = starts_runs.then(|| Firing::of_steps(store, node.session, work.max_parallel));
@@ -335,10 +433,12 @@ async fn drive(
             counts: node.counts.clone(),
             max_poll_interval: context.settings.duration(&MAX_POLL_INTERVAL)?,
             takes_results: !args.no_cache,
+            workspace_max_bytes: context.settings.workspace_max_bytes()?,
         },
         run: work.run,
         by: env::person(),
         is_over_when_paused: until == Until::Paused,
+        pass_env: args.passed(),
     }
     .until_done(control.clone());
     let mut worker = std::pin::pin!(worker);
@@ -423,13 +523,15 @@ async fn drive(
     if !status.is_final() {
         let short = work.run.short();
         printer.note(&format!("run {short} is paused; `laneway advance {short}` does its next level, `laneway resume {short}` the rest"));
-        return Ok(Exit::Succeeded);
+        return Ok(Driven { exit: Exit::Succeeded, told: None });
     }
-    if !is_json {
-        let face = Face::Store(Arc::clone(store));
-        progress::tell_ending(printer, &face, work.run, (&tally, is_terminal)).await?;
+    let exit = Exit::of_run(status, was_interrupted);
+    if is_json {
+        return Ok(Driven { exit, told: None });
     }
-    Ok(Exit::of_run(status, was_interrupted))
+    let face = Face::Store(Arc::clone(store));
+    Ending { run: work.run, tally: &tally, is_terminal }.failures(printer, &face).await?;
+    Ok(Driven { exit, told: Some((tally, is_terminal)) })
 }
 
 enum Wake {

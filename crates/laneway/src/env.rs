@@ -4,6 +4,7 @@
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
+use laneway_core::nearest::nearest;
 use laneway_server::access::Secret;
 use laneway_torture::Arms;
 
@@ -50,6 +51,68 @@ pub(crate) const EFFECTS_AROUND: &str = "LANEWAY_EFFECTS_AROUND";
 
 /// Inside of a step: the file by which it hands something on.
 pub(crate) const OUTPUT: &str = "LANEWAY_OUTPUT";
+
+/// Variables that the program knows, beside settings and those above: what steps are given, what other programs of Laneway read,
+/// and what a step's own `laneway` inherits.
+const OTHERS: &[&str] = &[
+    "LANEWAY_CONFIG",
+    "LANEWAY_SECRET_KEY",
+    "LANEWAY_URL",
+    "LANEWAY_RUN",
+    "LANEWAY_WORKFLOW",
+    "LANEWAY_TASK",
+    "LANEWAY_ATTEMPT",
+    "LANEWAY_FENCE",
+    "LANEWAY_MARK",
+    "LANEWAY_EXEC",
+    "LANEWAY_PANIC",
+];
+
+/// Families of variables: of hooks and of tests.
+const FAMILIES: &[&str] = &["LANEWAY_ENDED_", "LANEWAY_TEST_"];
+
+/// Variables of this environment that look like settings and are none, each with the nearest name: a slip of the finger
+/// would else change nothing, without a word.
+pub(crate) fn unknown<'a>(
+    given: impl IntoIterator<Item = &'a str>,
+    settings: &[&'static str],
+) -> Vec<(&'a str, Option<&'static str>)> {
+    let own = [
+        CGROUPS,
+        LOG,
+        TOKEN,
+        EFFECT_SOCKET,
+        EFFECT_URL,
+        EFFECT_ID,
+        EFFECTS_AROUND,
+        OUTPUT,
+        CRASH,
+        BUG,
+        ECHO,
+        PASSED,
+    ];
+    let known = || settings.iter().copied().chain(own).chain(OTHERS.iter().copied());
+    let is_unknown = |name: &&str| {
+        name.starts_with("LANEWAY_")
+            && !FAMILIES.iter().any(|family| name.starts_with(family))
+            && !known().any(|known| known == *name)
+    };
+    given.into_iter().filter(is_unknown).map(|name| (name, nearest_of(name, known()))).collect()
+}
+
+fn nearest_of(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let known: Vec<&'static str> = known.collect();
+    let found = nearest(name, known.iter().copied())?;
+    known.into_iter().find(|known| *known == found)
+}
+
+/// What steps see of a worker's own environment; `--pass-env` adds to it.
+const PASSED_TO_STEPS: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
+
+/// The variables that steps of a worker see, with those that a deployment adds.
+pub(crate) fn passed_to_steps<'a>(more: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    PASSED_TO_STEPS.into_iter().chain(more).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
 
 /// Only in a test build (docs/design/torture.md). `POINT:N`: die at the N-th passing of a point.
 const CRASH: &str = "LANEWAY_CRASH";
@@ -188,4 +251,17 @@ pub(crate) fn init_tracing() {
         .with_ansi(has_color)
         .with_target(false)
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_misspelt_is_told_with_the_nearest_name() {
+        let given =
+            ["PATH", "LANEWAY_SLOT", "LANEWAY_SLOTS", "LANEWAY_TOKEN", "LANEWAY_ENDED_RUN", "LANEWAY_QQQQQQ"];
+        let told = unknown(given, &["LANEWAY_SLOTS", "LANEWAY_STORE"]);
+        assert_eq!(told, [("LANEWAY_SLOT", Some("LANEWAY_SLOTS")), ("LANEWAY_QQQQQQ", None)]);
+    }
 }

@@ -10,7 +10,7 @@ use laneway_core::state::RunStatus;
 pub(crate) enum Exit {
     /// What was asked was done; a run that was waited for succeeded.
     Succeeded = 0,
-    /// The run failed, or somebody else canceled it; a replay that parts from the store.
+    /// The run failed, or somebody else canceled it; a replay that parts from the store; nothing was there to resume.
     RunFailed = 1,
     /// A bad document, parameter, name or command line: nothing was run.
     BadInput = 2,
@@ -59,7 +59,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 
 fn known(cause: &(dyn std::error::Error + 'static)) -> Option<(Exit, Option<String>)> {
     if let Some(refusal) = cause.downcast_ref::<Refusal>() {
-        return Some((Exit::BadInput, refusal.hint.clone()));
+        return Some((refusal.exit, refusal.hint.clone()));
     }
     if let Some(store) = cause.downcast_ref::<laneway_store::Error>() {
         let exit = if store.is_about_the_store() { Exit::Store } else { Exit::BadInput };
@@ -85,15 +85,21 @@ fn known(cause: &(dyn std::error::Error + 'static)) -> Option<(Exit, Option<Stri
 pub(crate) struct Refusal {
     message: String,
     hint: Option<String>,
+    exit: Exit,
 }
 
 impl Refusal {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, exit: Exit::BadInput }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Ends the program with another code than that of bad input.
+    pub(crate) fn exit(self, exit: Exit) -> Self {
+        Self { exit, ..self }
     }
 }
 

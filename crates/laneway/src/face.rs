@@ -16,7 +16,7 @@ use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
 use laneway_store::cache::Which;
-use laneway_store::model::{LogName, Pausable, Placed, Reopen, RunFilter};
+use laneway_store::model::{CancelMode, LogName, Pausable, Placed, Reopen, RunFilter};
 use tokio::sync::watch;
 
 use crate::deed::author;
@@ -193,10 +193,42 @@ impl Face {
         Ok(())
     }
 
-    pub(crate) async fn cancel(&self, run: RunId) -> anyhow::Result<wire::Canceled> {
+    /// What a task changed in the files of its run.
+    pub(crate) async fn changed_files(&self, run: RunId, step: &str) -> anyhow::Result<wire::ChangedFiles> {
         Ok(match self {
-            Self::Store(store) => ask::cancel(store.as_ref(), run, &author()).await?,
-            Self::Server(client) => client.cancel(&run.to_string()).await?,
+            Self::Store(store) => ask::changed_files(store.as_ref(), run, step).await?,
+            Self::Server(client) => client.changed_files(run, step).await?,
+        })
+    }
+
+    /// Writes one of these files to a file that does not exist yet.
+    pub(crate) async fn fetch_changed(
+        &self,
+        run: RunId,
+        step: &str,
+        path: &str,
+        to: &Path,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => {
+                let bytes = ask::changed_file(store.as_ref(), run, step, path).await?;
+                std::fs::write(to, bytes)?;
+            }
+            Self::Server(client) => {
+                let mut file = tokio::fs::File::create_new(to).await?;
+                if let Err(error) = client.fetch_changed(run, step, path, &mut file).await {
+                    let _ = std::fs::remove_file(to);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn cancel(&self, run: RunId, mode: CancelMode) -> anyhow::Result<wire::Canceled> {
+        Ok(match self {
+            Self::Store(store) => ask::cancel(store.as_ref(), run, mode, &author()).await?,
+            Self::Server(client) => client.cancel(&run.to_string(), mode).await?,
         })
     }
 
@@ -239,14 +271,13 @@ impl Face {
     }
 
     /// Holds a run up, or lets it go on.
-    pub(crate) async fn pause_run(&self, run: RunId, is_paused: bool) -> anyhow::Result<()> {
-        match self {
+    pub(crate) async fn pause_run(&self, run: RunId, is_paused: bool) -> anyhow::Result<wire::Paused> {
+        Ok(match self {
             Self::Store(store) => {
-                ask::pause(store.as_ref(), Pausable::Run(run), is_paused, &author()).await?;
-                Ok(())
+                ask::pause(store.as_ref(), Pausable::Run(run), is_paused, &author()).await?
             }
-            Self::Server(client) => Ok(client.pause_run(&run.to_string(), is_paused).await.map(drop)?),
-        }
+            Self::Server(client) => client.pause_run(&run.to_string(), is_paused).await?,
+        })
     }
 
     /// Whether a run is one of `laneway run` on a store of its own: nobody takes its tasks but a process that goes on with it.
@@ -281,15 +312,14 @@ impl Face {
         }
     }
 
-    pub(crate) async fn pause_workflow(&self, name: &str, is_paused: bool) -> anyhow::Result<()> {
-        match self {
+    pub(crate) async fn pause_workflow(&self, name: &str, is_paused: bool) -> anyhow::Result<wire::Paused> {
+        Ok(match self {
             Self::Store(store) => {
                 let workflow = Pausable::Workflow(name.to_owned());
-                ask::pause(store.as_ref(), workflow, is_paused, &author()).await?;
-                Ok(())
+                ask::pause(store.as_ref(), workflow, is_paused, &author()).await?
             }
-            Self::Server(client) => Ok(client.pause_workflow(name, is_paused).await.map(drop)?),
-        }
+            Self::Server(client) => client.pause_workflow(name, is_paused).await?,
+        })
     }
 
     /// What they ask for is read from their documents, which takes its time: for who wants to know it.
@@ -330,16 +360,15 @@ impl Face {
     }
 
     /// Lets a workflow start by itself no more, or again.
-    pub(crate) async fn pause_triggers(&self, workflow: &str, is_paused: bool) -> anyhow::Result<()> {
-        match self {
-            Self::Store(store) => {
-                ask::pause_triggers(store.as_ref(), workflow, is_paused, &author()).await?;
-            }
-            Self::Server(client) => {
-                client.pause_triggers(workflow, is_paused).await?;
-            }
-        }
-        Ok(())
+    pub(crate) async fn pause_triggers(
+        &self,
+        workflow: &str,
+        is_paused: bool,
+    ) -> anyhow::Result<wire::TriggersPaused> {
+        Ok(match self {
+            Self::Store(store) => ask::pause_triggers(store.as_ref(), workflow, is_paused, &author()).await?,
+            Self::Server(client) => client.pause_triggers(workflow, is_paused).await?,
+        })
     }
 
     /// Lets a canceled run end although its holder is frozen; a server does that by itself.

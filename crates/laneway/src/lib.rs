@@ -30,7 +30,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use crate::print::Printer;
-use crate::settings::{File, STORE, Settings};
+use crate::settings::{ALL, File, STORE, Settings};
 
 /// The whole program.
 pub fn run() -> ExitCode {
@@ -48,9 +48,13 @@ pub fn run() -> ExitCode {
     let command = file.beneath(cli::Cli::command());
     let typed = command.try_get_matches().and_then(|matches| {
         let cli = cli::Cli::from_arg_matches(&matches)?;
-        Ok((cli, Settings::of(&matches, &file)))
+        let asked = matches.subcommand().and_then(|(command, matches)| {
+            let run = matches.try_get_one::<String>("run").ok().flatten()?.clone();
+            Some(command::elsewhere::Asked { command: command.to_owned(), run })
+        });
+        Ok((cli, Settings::of(&matches, &file), asked))
     });
-    let (cli, settings) = match typed {
+    let (cli, settings, asked) = match typed {
         Ok(typed) => typed,
         Err(usage) => {
             // A reader that went away, such as `laneway --help | head -1`, is no failure.
@@ -60,6 +64,10 @@ pub fn run() -> ExitCode {
     };
     env::init_tracing();
     let printer = Printer::new();
+    // Inside of a step its output is that of the effect.
+    if !matches!(cli.command, cli::Command::Effect(_)) {
+        tell_unknown_variables(&printer);
+    }
     if settings.is_typed(&STORE)
         && let Some(bare) = laneway_store::without_password(&cli.store)
     {
@@ -76,7 +84,7 @@ pub fn run() -> ExitCode {
     if let Err(error) = env::arm_hooks() {
         return printer.failure(&error).into();
     }
-    let context = command::Context { printer, store: cli.store, server: cli.server, settings };
+    let context = command::Context { printer, store: cli.store, settings, asked };
     // Ends as what it ran.
     if let cli::Command::Effect(args) = cli.command {
         return command::effect::execute(&context.printer, args);
@@ -92,5 +100,15 @@ pub fn run() -> ExitCode {
     match runtime.block_on(command::dispatch(&context, cli.command)) {
         Ok(exit) => exit.into(),
         Err(error) => context.printer.failure(&error).into(),
+    }
+}
+
+fn tell_unknown_variables(printer: &Printer) {
+    let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    let settings: Vec<&'static str> = ALL.iter().map(|setting| setting.env).collect();
+    for (name, nearest) in env::unknown(names.iter().map(String::as_str), &settings) {
+        let near = nearest.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+        printer.warning(&format!("{name} is set, and there is no such setting; it changes nothing"));
+        printer.note(&format!("hint: {near}`laneway settings` lists them"));
     }
 }

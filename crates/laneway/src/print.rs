@@ -2,12 +2,15 @@
 //! A reader that went away (`laneway runs | head -1`) is no error: the rest is dropped quietly, and whoever
 //! follows something asks `is_closed` to know that nobody listens any more.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use serde::Serialize;
+
+use laneway_core::definition::Diagnostics;
 
 use crate::document::Bad;
 use crate::env;
@@ -30,6 +33,28 @@ pub(crate) fn diagnostics() -> Box<dyn Write> {
     if IS_DRAWN.load(Ordering::Acquire) { Box::new(io::sink()) } else { Box::new(io::stderr()) }
 }
 
+/// Our own marks in a locale that has none of them, each as wide as it was. What programs and people wrote stays as it is.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let plain = |char| match char {
+        '✓' => '+',
+        '✗' => 'x',
+        '■' => '#',
+        '–' => '-',
+        '▶' => '>',
+        '○' => 'o',
+        '◆' => '*',
+        '·' => '.',
+        '…' => '~',
+        '│' => '|',
+        '↻' => '@',
+        other => other,
+    };
+    Cow::Owned(text.chars().map(plain).collect())
+}
+
 #[derive(Debug)]
 pub(crate) struct Printer {
     out: Palette,
@@ -37,6 +62,7 @@ pub(crate) struct Printer {
     is_out_terminal: bool,
     is_err_terminal: bool,
     is_closed: Cell<bool>,
+    is_utf8: bool,
 }
 
 impl Printer {
@@ -50,7 +76,13 @@ impl Printer {
             is_out_terminal,
             is_err_terminal,
             is_closed: Cell::new(false),
+            is_utf8: env::is_utf8(),
         }
+    }
+
+    /// Whether the locale has more than ASCII.
+    pub(crate) fn is_utf8(&self) -> bool {
+        self.is_utf8
     }
 
     /// Colours for what goes to stdout.
@@ -87,18 +119,23 @@ impl Printer {
         self.is_closed.get()
     }
 
-    /// Writes text to stdout as it is.
+    /// Writes text to stdout.
     pub(crate) fn text(&self, text: &str) -> anyhow::Result<()> {
-        self.bytes(text.as_bytes())
+        self.bytes(self.shown(text).as_bytes())
     }
 
     pub(crate) fn line(&self, line: &str) -> anyhow::Result<()> {
-        self.bytes(format!("{line}\n").as_bytes())
+        self.bytes(format!("{}\n", self.shown(line)).as_bytes())
     }
 
     /// One JSON value on a line of its own.
     pub(crate) fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
-        self.line(&serde_json::to_string(value)?)
+        self.bytes(format!("{}\n", serde_json::to_string(value)?).as_bytes())
+    }
+
+    /// With our own marks as the locale can show them.
+    fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.is_utf8 { Cow::Borrowed(text) } else { plain(text) }
     }
 
     pub(crate) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
@@ -118,17 +155,24 @@ impl Printer {
 
     /// A remark for the person, on stderr. There is nowhere to report it if that cannot be written.
     pub(crate) fn note(&self, line: &str) {
-        let _ = writeln!(io::stderr().lock(), "{line}");
+        let _ = writeln!(io::stderr().lock(), "{}", self.shown(line));
     }
 
     /// Rendered already, such as diagnostics that underline a document.
     pub(crate) fn note_text(&self, text: &str) {
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        let _ = io::stderr().lock().write_all(self.shown(text).as_bytes());
     }
 
     /// Something that is wrong and does not stop the command.
     pub(crate) fn warning(&self, line: &str) {
         self.note(&format!("{} {line}", self.err.yellow("warning:")));
+    }
+
+    /// Warnings about a document, with their places.
+    pub(crate) fn warnings(&self, warnings: &Diagnostics) {
+        if !warnings.is_empty() {
+            self.note_text(&warnings.render(self.err.is_on()));
+        }
     }
 
     /// `error: …`, its causes, and what to do; returns the exit code that belongs to it.

@@ -85,11 +85,15 @@ settings! {
     LEASE_TTL = "lease_ttl", "LANEWAY_LEASE_TTL", Duration, "60s",
         "After how long without a sign of life a node is taken for dead or frozen";
     HEARTBEAT_INTERVAL = "heartbeat_interval", "LANEWAY_HEARTBEAT_INTERVAL", Duration, "5s",
-        "How often a node gives that sign; at most a third of lease_ttl";
+        "How often a node gives that sign; at most a third of lease_ttl, to which the default is lowered";
     MAX_LOST = "max_lost", "LANEWAY_MAX_LOST", Count, "3",
         "How often a task may be lost with its node before it fails";
     MAX_POLL_INTERVAL = "max_poll_interval", "LANEWAY_MAX_POLL_INTERVAL", Duration, "15s",
         "How rarely an idle node looks for work by itself; never more rarely than 1s where it is not woken by others";
+    EXIT_WITH_PARENT = "exit_with_parent", "LANEWAY_EXIT_WITH_PARENT", Switch, "false",
+        "Whether a worker stops when the process that started it dies, as under a supervisor or in a test";
+    WORKSPACE_MAX_BYTES = "workspace_max_bytes", "LANEWAY_WORKSPACE_MAX_BYTES", Bytes, "256MiB",
+        "How much steps of a submitted run may leave together for the steps that need them; more than that fails the step, unless the run is pinned to its node";
     LISTEN = "listen", "LANEWAY_LISTEN", Text, "127.0.0.1:7878",
         "Where `laneway serve` listens; beyond this host only with a certificate or behind a proxy";
     WORKER_ENABLED = "worker_enabled", "LANEWAY_WORKER_ENABLED", Switch, "true",
@@ -103,7 +107,7 @@ settings! {
     ALLOW_MOUNTS = "allow_mounts", "LANEWAY_ALLOW_MOUNTS", Names, "",
         "Directories of a worker's host that containers may mount, beside the directory of their run; none is none";
     PORTS = "ports", "LANEWAY_PORTS", Text, "49200-49300",
-        "Ports of this host, the first and the last, for the endpoints of warm containers";
+        "Ports of this host, the first and the last, for the endpoints of warm containers; tasks wait while none is free";
     START_CONCURRENCY = "start_concurrency", "LANEWAY_START_CONCURRENCY", Count, "10",
         "How many warm containers a node starts at once";
     CALLBACK_HOSTS = "callback_hosts", "LANEWAY_CALLBACK_HOSTS", Names, "",
@@ -184,7 +188,22 @@ impl Settings {
                 }
             }
         };
-        Self { values: ALL.iter().map(value).collect() }
+        let mut all = Self { values: ALL.iter().map(value).collect() };
+        all.derive_heartbeat();
+        all
+    }
+
+    /// Whoever lowers `lease_ttl` alone means a shorter lease, and no riddle about signs of life.
+    fn derive_heartbeat(&mut self) {
+        let is_default = self.get(&HEARTBEAT_INTERVAL).is_some_and(|(_, source)| source == Source::Default);
+        let (Ok(ttl), Ok(every)) = (self.duration(&LEASE_TTL), self.duration(&HEARTBEAT_INTERVAL)) else {
+            return;
+        };
+        let third = ttl / 3;
+        let at = ALL.iter().position(|known| known.name == HEARTBEAT_INTERVAL.name);
+        if let Some(at) = at.filter(|_| is_default && third < every && third.as_millis() > 0) {
+            self.values[at].0 = Some(format!("{}ms", third.as_millis()));
+        }
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static Setting, Option<String>, Source)> {
@@ -261,6 +280,11 @@ impl Settings {
             runs: is_set(&KEEP_RUNS).then(|| self.count(&KEEP_RUNS)).transpose()?.map(NonZeroU32::get),
             bytes: is_set(&KEEP_BYTES).then(|| self.read(&KEEP_BYTES, bytes)).transpose()?,
         })
+    }
+
+    /// How much the layers of a view may have together to be stored.
+    pub(crate) fn workspace_max_bytes(&self) -> Result<u64, Refusal> {
+        self.read(&WORKSPACE_MAX_BYTES, bytes)
     }
 
     /// How many recorded results are kept.

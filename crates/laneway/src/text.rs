@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
 use jiff::tz::TimeZone;
+use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_server::wire::RunSummary;
@@ -106,6 +107,12 @@ pub(crate) fn run_word(run: &RunSummary) -> (&'static str, RunStatus) {
         (Some(status), None) if !run.paused.is_empty() => ("paused", status),
         (Some(status), None) => (status.as_str(), status),
     }
+}
+
+/// What a person is to know of a run that is being canceled: until when it cleans up, and how to
+/// end that.
+pub(crate) fn cleaning_up(run: RunId, until: Millis) -> String {
+    format!("cleaning up, until {}; `laneway cancel {}` again ends it", clock(until), run.short())
 }
 
 /// As short as is useful: `7ms`, `1.2s`, `42.0s`, `3m 05s`, `2h 07m`.

@@ -456,7 +456,7 @@ impl Place {
     fn laneway(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
         command.args(args).current_dir(self.path()).env("LANEWAY_DOCKER_HOST", &self.host);
-        command.env("LANEWAY_KILL_GRACE", "1s");
+        command.env("LANEWAY_KILL_GRACE", "1s").env("LANEWAY_EXIT_WITH_PARENT", "true");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -470,11 +470,29 @@ impl Place {
         laneway
     }
 
-    /// The node's only child.
+    /// The process that starts the node's steps: the last one of those that are called so, the first is its guardian.
     fn warden(&self, node: &Child) -> Pid {
-        let id = node.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("procfs");
-        Pid::from_raw(children.trim().parse().expect("one child")).expect("a pid")
+        *self.wardens(node.id()).last().expect("the node has a warden")
+    }
+
+    /// The guardian of a node, if there is one, and its warden.
+    fn wardens(&self, node: u32) -> Vec<Pid> {
+        let (mut found, mut above) = (Vec::new(), node);
+        let is_warden = |pid: &u32| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).nth(1) == Some(b"warden")
+        };
+        let children = |of: u32| -> Vec<u32> {
+            let threads = std::fs::read_dir(format!("/proc/{of}/task")).expect("it lives").flatten();
+            let lists = threads
+                .map(|thread| std::fs::read_to_string(thread.path().join("children")).expect("procfs"));
+            lists.collect::<String>().split_whitespace().map(|pid| pid.parse().expect("a number")).collect()
+        };
+        while let Some(pid) = children(above).into_iter().find(is_warden) {
+            found.push(Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid"));
+            above = pid;
+        }
+        found
     }
 
     fn docker(&self, args: &[&str]) -> Output {

@@ -123,6 +123,57 @@ fn the_next_warden_sweeps_what_a_node_and_a_warden_left_that_died_together() {
     assert_eq!(place.alive(), Vec::<u32>::new());
 }
 
+/// As `STUBBORN`, with a second daemon that does not carry the mark of its step.
+const HIDING: &str = "trap \"\" TERM HUP; setsid sh -c \"./NAME 1000 & exit\"; \
+    setsid env -i /bin/sh -c \"./NAME 1000 & exit\"; : > ready; while :; do sleep 1; done";
+
+#[test]
+fn without_cgroups_nothing_is_left_of_a_node_and_a_warden_that_die_together() {
+    let place = Place::new("off");
+    let mut laneway = place.run(HIDING);
+    place.wait_for_step();
+    let wardens = place.wardens(laneway.id());
+    let [guardian, warden] = wardens[..] else { panic!("a guardian and a warden: {wardens:?}") };
+    // Stopped, it cannot notice the death of its node.
+    kill_process(warden, Signal::STOP).expect("it is ours");
+    laneway.kill().expect("it is ours");
+    laneway.wait().expect("it is ours");
+    assert!(place.alive().len() >= 3, "a step and its daemons: {:?}", place.alive());
+    kill_process(warden, Signal::KILL).expect("it is ours");
+    place.assert_gone_within(SOON);
+    // Nothing may be left but a zombie: the process that took it over reaps it when it likes.
+    let exe = format!("/proc/{}/exe", guardian.as_raw_nonzero());
+    assert!(comes_true(SOON, || std::fs::read_link(&exe).is_err()), "the guardian has ended as well");
+}
+
+#[test]
+fn without_cgroups_a_node_works_on_when_its_guardian_is_killed() {
+    let place = Place::new("off");
+    let mut laneway = place.run(STUBBORN);
+    place.wait_for_step();
+    let wardens = place.wardens(laneway.id());
+    kill_process(wardens[0], Signal::KILL).expect("it is ours");
+    // The warden is alone with its node, and does what it did before there were guardians.
+    assert!(!place.alive().is_empty());
+    laneway.kill().expect("it is ours");
+    laneway.wait().expect("it is ours");
+    place.assert_gone_within(SOON);
+}
+
+#[test]
+fn with_cgroups_a_run_on_the_embedded_store_has_no_guardian() {
+    let place = Place::new("on");
+    let mut laneway = place.run(STUBBORN);
+    place.wait_for_step();
+    let wardens = place.wardens(laneway.id());
+    let cgroup = std::fs::read_to_string(format!("/proc/{}/cgroup", wardens[0].as_raw_nonzero()));
+    let has_cgroups = cgroup.expect("procfs").contains("/laneway-");
+    assert_eq!(wardens.len(), if has_cgroups { 1 } else { 2 }, "{wardens:?}");
+    laneway.kill().expect("it is ours");
+    laneway.wait().expect("it is ours");
+    place.assert_gone_within(SOON);
+}
+
 /// Runs the workflow of another file, in the same store.
 const INNER: &str = "exec \"$LANEWAY_PROGRAM\" run inner.yaml";
 
@@ -291,11 +342,29 @@ impl Place {
         .collect()
     }
 
-    /// The node's only child.
+    /// The process that starts the node's steps: the last one of those that are called so, the first is its guardian.
     fn warden(&self, node: &Child) -> Pid {
-        let id = node.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("procfs");
-        Pid::from_raw(children.trim().parse().expect("one child")).expect("a pid")
+        *self.wardens(node.id()).last().expect("the node has a warden")
+    }
+
+    /// The guardian of a node, if there is one, and its warden.
+    fn wardens(&self, node: u32) -> Vec<Pid> {
+        let (mut found, mut above) = (Vec::new(), node);
+        let is_warden = |pid: &u32| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).nth(1) == Some(b"warden")
+        };
+        let children = |of: u32| -> Vec<u32> {
+            let threads = std::fs::read_dir(format!("/proc/{of}/task")).expect("it lives").flatten();
+            let lists = threads
+                .map(|thread| std::fs::read_to_string(thread.path().join("children")).expect("procfs"));
+            lists.collect::<String>().split_whitespace().map(|pid| pid.parse().expect("a number")).collect()
+        };
+        while let Some(pid) = children(above).into_iter().find(is_warden) {
+            found.push(Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid"));
+            above = pid;
+        }
+        found
     }
 
     fn assert_gone_within(&self, limit: Duration) {

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -109,9 +110,11 @@ groups: {pair: {steps: [long, bad], failure: strict}}
 #[test]
 fn a_strict_group_that_fails_leaves_none_of_its_containers_with_a_worker_that_lives_on() {
     let place = Place::new();
-    place.write("strict.yaml", STRICT);
+    // Its steps wait for a file of each other.
+    let strict = place.in_place(STRICT);
+    place.write("strict.yaml", &strict);
     let other =
-        STRICT.replace("max: 2", "max: 3").replace("; exit 3", "; exit 0").replace("exec sleep 1000", "true");
+        strict.replace("max: 2", "max: 3").replace("; exit 3", "; exit 0").replace("exec sleep 1000", "true");
     place.write("other.yaml", &other);
     let worker = place.worker(&["--slots", "2"]);
     place.submitted("other.yaml");
@@ -139,8 +142,8 @@ fn what_an_aborted_run_has_used_before_goes_as_well() {
 pools: {warm: {image: 'laneway-test/busybox:1', max: 2}}
 steps: {first: {pool: warm, run: 'true'}, then: {needs: [first], run: ': > waits; exec sleep 1000'}}
 ";
-    place.write("beside.yaml", &beside);
-    place.write("behind.yaml", behind);
+    place.write("beside.yaml", &place.in_place(&beside));
+    place.write("behind.yaml", &place.in_place(behind));
     let worker = place.worker(&["--slots", "2"]);
     place.done(&["submit", "beside.yaml"]);
     assert!(comes_true(PATIENCE, || place.states().contains("paused")), "{}", place.states());
@@ -246,13 +249,15 @@ steps:
 #[test]
 fn a_task_without_a_container_holds_no_slot_of_a_worker() {
     let place = Place::new();
-    place.write("full.yaml", FULL);
+    // Its steps wait for a file of each other.
+    let full = place.in_place(FULL);
+    place.write("full.yaml", &full);
     let worker = place.worker(&["--slots", "2"]);
     place.submitted("full.yaml");
     assert_eq!(place.attempts(), [1, 1, 1]);
     std::fs::remove_file(place.dir.path().join("go")).expect("a file");
     // The same where the whole run is this node's.
-    place.write("full.yaml", &format!("placement: pinned\n{FULL}"));
+    place.write("full.yaml", &format!("placement: pinned\n{full}"));
     place.submitted("full.yaml");
     assert_eq!(place.attempts(), [1, 1, 1]);
     worker.end();
@@ -386,6 +391,109 @@ fn metrics_tell_how_many_tasks_found_a_container_warm_and_what_that_saved() {
     assert_eq!(place.left(), "");
 }
 
+/// Two free ports in a row, as the setting writes them.
+fn two_ports() -> (u16, String) {
+    for _ in 0..100 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let first = listener.local_addr().expect("an address").port();
+        drop(listener);
+        let Some(second) = first.checked_add(1) else { continue };
+        if [first, second].iter().all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()) {
+            return (first, format!("{first}-{second}"));
+        }
+    }
+    panic!("no two free ports in a row");
+}
+
+/// A workflow with one step in a pool of its own, whose containers need ports.
+fn served(pool: &str, step: &str, run: &str, timeout: &str) -> String {
+    // Pools of one image that differ in nothing are one.
+    let health = 30 + u32::from(pool.as_bytes()[0]);
+    format!(
+        "pools:
+  {pool}: {{image: 'laneway-test/httpd:1', max: 1, acquire_timeout: {timeout}, health_timeout: {health}s,
+    health_interval: 50ms, endpoint: {{port: 80}}}}
+steps:
+  {step}: {{pool: {pool}, run: '{run}'}}
+"
+    )
+}
+
+/// X6. Two ports and three pools: the third waits, is explained, is refused in the end with the names
+/// of those that hold the ports, and is served when a container of another pool is dormant.
+#[test]
+fn task_waits_for_a_host_port_and_is_told_which_containers_hold_them() {
+    let (first, range) = two_ports();
+    let place = Place::with_ports(&range);
+    let hold = "until [ -e go ]; do sleep 0.05; done";
+    for pool in ["web", "api"] {
+        let document = served(pool, &format!("use-{pool}"), hold, "60s");
+        place.write(&format!("{pool}.yaml"), &place.in_place(&document));
+    }
+    place.write("late.yaml", &served("late", "wait", "true", "60s"));
+    place.write("hasty.yaml", &served("hasty", "wait", "true", "2s"));
+    let worker = place.worker(&["--slots", "5"]);
+    let running = |count: usize| place.states().lines().filter(|state| *state == "running").count() == count;
+    for (count, file) in (1..).zip(["web.yaml", "api.yaml"]) {
+        place.done(&["submit", file]);
+        assert!(comes_true(PATIENCE, || running(count)), "{}", place.states());
+    }
+    let is_taken = || place.done(&["pool", "history"]).matches("taken by").count() == 2;
+    assert!(comes_true(PATIENCE, is_taken), "{}", place.done(&["pool", "history"]));
+    let containers: Vec<String> = place
+        .pool_events()
+        .iter()
+        .filter(|event| event["event"] == "container_taken")
+        .map(|event| event["container"].as_str().expect("a name").to_owned())
+        .collect();
+
+    // The reason of its end names the holders.
+    place.done(&["submit", "hasty.yaml"]);
+    let explained = || place.done(&["explain", "last", "wait"]);
+    let is_refused = || explained().contains("no host port became free");
+    assert!(comes_true(PATIENCE, is_refused), "{}", explained());
+    let why = explained();
+    assert!(
+        why.contains("no host port became free for the pool `hasty` within `acquire_timeout` (2s)"),
+        "{why}"
+    );
+    for (port, (container, pool)) in (first..).zip(containers.iter().zip(["web", "api"])) {
+        let holder = format!("{port} by {container} of pool `{pool}` (runs use-{pool} of run ");
+        assert!(why.contains(&holder), "{holder} is not in {why}");
+    }
+
+    // While it waits, so does what explains it.
+    place.done(&["submit", "late.yaml"]);
+    let waits = || explained().contains("waits for a host port for the pool `late` on ");
+    assert!(comes_true(PATIENCE, waits), "{}", explained());
+    let why = explained();
+    assert!(why.contains(&format!("no port of {range} is free")), "{why}");
+    for (container, pool) in containers.iter().zip(["web", "api"]) {
+        let holder = format!("by {container} of pool `{pool}` (runs use-{pool} of run ");
+        assert!(why.contains(&holder), "{holder} is not in {why}");
+    }
+    assert!(why.contains("it is number 1 of 1 in line"), "{why}");
+    let json: serde_json::Value =
+        serde_json::from_str(&place.done(&["explain", "last", "wait", "--json"])).expect("JSON");
+    assert_eq!((&json["cause"]["gate"], &json["cause"]["key"]), (&"port".into(), &range.clone().into()));
+    assert_eq!(json["cause"]["held_by"].as_array().map(Vec::len), Some(2), "{json}");
+    let shown = place.done(&["show", "last"]);
+    assert!(shown.contains("waits for a host port"), "{shown}");
+
+    // Both holders end; one of their containers goes for it, the other stays.
+    place.write("go", "");
+    let is_over = || !place.done(&["runs", "--json"]).contains("\"running\"");
+    assert!(comes_true(PATIENCE, is_over), "{}", place.done(&["show", "last"]));
+    assert!(place.done(&["show", "last", "--json"]).contains("\"succeeded\""));
+    let events = place.pool_events();
+    let evicted: Vec<_> = events.iter().filter(|event| event["why"] == "evicted").collect();
+    assert_eq!(evicted.len(), 1, "{events:?}");
+    let history = place.done(&["pool", "history"]);
+    assert!(history.contains(&format!("host ports {range} used up, 1 task waits")), "{history}");
+    worker.end();
+    assert_eq!(place.left(), "");
+}
+
 /// Every container of a pool with its state, at both sizes of the screen.
 fn shown_on_the_screen(place: &Place) {
     let pools = place.done(&["pool", "status", "--json"]);
@@ -427,23 +535,30 @@ impl Drop for Worker {
 struct Place {
     dir: tempfile::TempDir,
     host: String,
+    ports: Option<String>,
 }
 
 impl Place {
     fn new() -> Self {
         let host = std::env::var("LANEWAY_TEST_DOCKER");
         let host = host.expect("run the tests with `cargo xtask docker cargo nextest run …`");
-        Self { dir: tempfile::tempdir().expect("a directory"), host }
+        Self { dir: tempfile::tempdir().expect("a directory"), host, ports: None }
     }
 
     fn write(&self, file: &str, text: &str) {
         std::fs::write(self.dir.path().join(file), text).expect("written");
     }
 
+    /// With this range of host ports.
+    fn with_ports(ports: &str) -> Self {
+        Self { ports: Some(ports.to_owned()), ..Self::new() }
+    }
+
     fn laneway(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
         command.args(args).current_dir(self.dir.path()).env("LANEWAY_DOCKER_HOST", &self.host);
-        command.env("LANEWAY_KILL_GRACE", "1s");
+        command.env("LANEWAY_KILL_GRACE", "1s").env("LANEWAY_EXIT_WITH_PARENT", "true");
+        command.envs(self.ports.as_ref().map(|ports| ("LANEWAY_PORTS", ports)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -478,6 +593,11 @@ impl Place {
         let lives = || told(&nodes()).contains("takes work");
         assert!(comes_true(PATIENCE, lives), "no worker");
         worker
+    }
+
+    /// A document whose steps work in the place also when it is submitted.
+    fn in_place(&self, document: &str) -> String {
+        format!("workspace: {{path: {}}}\n{document}", self.dir.path().display())
     }
 
     fn submitted(&self, file: &str) {

@@ -113,8 +113,13 @@ class Client:
             return error.is_passing
         return self._transport.has_answered
 
-    def cancel(self, run: str) -> None:
-        self._transport.request("POST", f"/v1/runs/{quote(run, safe='')}/cancel", {})
+    def cancel(self, run: str, now: bool = False) -> None:
+        """Ends a run. Its clean-up, steps with `when: always` and hooks, still runs until its `cleanup_timeout` has passed.
+
+        `now` leaves the clean-up out, or stops it. Without that, canceling twice changes nothing.
+        """
+        body = {"now": True} if now else {}
+        self._transport.request("POST", f"/v1/runs/{quote(run, safe='')}/cancel", body)
 
     def retry(self, run: str) -> List[str]:
         """Runs again what did not succeed, and what is behind it; the names of those steps.

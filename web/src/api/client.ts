@@ -62,7 +62,8 @@ export function address(path: string, parts: Record<string, string | number> = {
 /** The answer as it came: for logs and artifacts. Refusals and silence are thrown. */
 export async function ask(method: string, path: string, init: RequestInit & { key?: string } = {}): Promise<Response> {
   const headers = new Headers(init.headers);
-  if (session.token !== null) headers.set('authorization', `Bearer ${session.token}`);
+  const token = session.token;
+  if (token !== null) headers.set('authorization', `Bearer ${token}`);
   if (init.key !== undefined) headers.set('idempotency-key', init.key);
   let answer: Response;
   try {
@@ -73,7 +74,7 @@ export async function ask(method: string, path: string, init: RequestInit & { ke
   }
   if (!answer.ok) {
     const problem = await problem_of(answer);
-    if (problem.status === 401) session.refused(problem);
+    if (problem.status === 401) session.refused(problem, token);
     throw problem;
   }
   return answer;

@@ -574,7 +574,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End a run; nothing of it starts any more
+         * End a run; nothing of it but its clean-up starts any more
          * @description Role: operator
          */
         post: operations["post_v1_runs_run_cancel"];
@@ -856,6 +856,46 @@ export interface paths {
          * @description Role: viewer
          */
         get: operations["get_v1_runs_run_tasks_step_explain"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/tasks/{step}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The content of one of these files
+         * @description Role: viewer
+         */
+        get: operations["get_v1_runs_run_tasks_step_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/tasks/{step}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a task changed in the files of its run
+         * @description Role: viewer
+         */
+        get: operations["get_v1_runs_run_tasks_step_files"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1633,8 +1673,7 @@ export interface components {
             gone?: string | null;
             key?: string;
             name: string;
-            /** @description `fail` or `retry`: what to do where nobody knows whether it has happened. */
-            on_unknown?: string | null;
+            on_unknown?: components["schemas"]["OnUnknown"] | null;
         };
         /** @description What is to be done about it. */
         BegunEffect: {
@@ -1642,7 +1681,7 @@ export interface components {
             /** @description One word for this effect, the same in every attempt, for services that take an idempotency key. Empty where nothing is to be run. */
             id: string;
             /** @description What is recorded. */
-            result?: Record<string, unknown>;
+            result?: unknown;
             /** @description Why there is no result, in words. */
             why?: string | null;
         };
@@ -1703,8 +1742,18 @@ export interface components {
             /** @description never_seen, expired, differs, gone, no_key, not_wanted or again. */
             why: string;
         };
+        /** @description How a run is to end. */
+        Cancel: {
+            /**
+             * @description Without clean-up: steps with `when: always` and hooks do not start, and those that run are
+             *     stopped. Without this a run that is being canceled already is left alone, so that a request
+             *     may be repeated.
+             */
+            now?: boolean;
+        };
         /** @description A run that was told to end. */
         Canceled: {
+            clean_up_until?: components["schemas"]["Moment"] | null;
             /** Format: uuid */
             run: string;
             /** @description `running` while steps take their time to stop; nothing new starts. */
@@ -1727,6 +1776,29 @@ export interface components {
             /** @description One sentence with all of it. */
             text: string;
         };
+        /** @description A path that a task changed. */
+        ChangedFile: {
+            bytes: number;
+            executable: boolean;
+            /** @description BLAKE3 of what is in a file. */
+            hash?: string | null;
+            kind: components["schemas"]["ChangedKind"];
+            /** @description Relative to the directory of the run. */
+            path: string;
+        };
+        /** @description What a task changed in its view of the files of its run. */
+        ChangedFiles: {
+            /** @description The attempt that counts. */
+            attempt: number;
+            bytes: number;
+            /** @description By path. Not known while only a node has them. */
+            files: components["schemas"]["ChangedFile"][];
+            /** @description The node that alone has the files, because they are too large for the store. */
+            node?: string | null;
+            step: string;
+        };
+        /** @enum {string} */
+        ChangedKind: "file" | "directory" | "symlink" | "removed";
         ClaimFate: {
             claim: components["schemas"]["ClaimWord"];
             /** @description Why that was, or why it was refused. */
@@ -1754,7 +1826,7 @@ export interface components {
          * @description A stable word for each kind of refusal; programs decide by it
          * @enum {string}
          */
-        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "unprocessable" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "replayed" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_range" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
+        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "unprocessable" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "replayed" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_range" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "busy" | "shutting_down";
         /** @description What became of it. */
         CommitEffect: {
             claim: components["schemas"]["ClaimWord"];
@@ -1762,9 +1834,9 @@ export interface components {
             key?: string;
             name: string;
             /** @description Any JSON, up to 256 KiB of it. */
-            result?: Record<string, unknown>;
+            result?: unknown;
             /** @description `done`, or `failed`: it did not happen, and runs again when it is asked for. */
-            status: string;
+            status: components["schemas"]["EffectEndWord"];
             took_ms?: number | null;
         };
         /** @description Whether that is recorded. */
@@ -1841,12 +1913,22 @@ export interface components {
         };
         /** @enum {string} */
         EffectAnswer: "run" | "recorded" | "lacking" | "taken" | "unknown" | "stopping" | "lost";
+        /**
+         * @description How an effect ended, as a remote worker reports it.
+         * @enum {string}
+         */
+        EffectEndWord: "done" | "failed";
         /** @enum {string} */
         EffectFate: "recorded" | "repeated" | "lacking" | "lost";
         /** @description Of a run, in the order of steps, names and keys. */
         EffectList: {
             effects: components["schemas"]["Effect"][];
         };
+        /**
+         * @description Why a task ended, as its worker reports it.
+         * @enum {string}
+         */
+        EndReason: "error" | "exit" | "signal" | "timeout" | "start_failed" | "bad_output" | "canceled" | "aborted" | "run_timeout";
         /** @description Runs that ended within the window. */
         Ended: {
             canceled: number;
@@ -1866,6 +1948,9 @@ export interface components {
         };
         /** @description A run, with why each of its tasks is as it is. */
         ExplainedRun: {
+            clean_up_until?: components["schemas"]["Moment"] | null;
+            /** @description Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout. */
+            closing?: string | null;
             interrupted: boolean;
             reason?: string | null;
             /** Format: uuid */
@@ -2017,6 +2102,8 @@ export interface components {
             /** @description How many there are. */
             total: number;
         };
+        /** @description 1 to 100 letters, digits and `_ - . / :` */
+        Label: string;
         LastRun: {
             /** Format: uuid */
             run: string;
@@ -2176,6 +2263,8 @@ export interface components {
         NodeList: {
             nodes: components["schemas"]["Node"][];
         };
+        /** @enum {string} */
+        OnUnknown: "fail" | "retry";
         /** @description A key of `order` on which somebody stands. */
         OrderLine: {
             /** @description Up to 10, the smallest version first: it is its turn. */
@@ -2249,6 +2338,8 @@ export interface components {
         };
         /** @description What was paused, or let go on. */
         Paused: {
+            /** @description Whether it was not so before. */
+            changed: boolean;
             paused: boolean;
             /** Format: uuid */
             run?: string | null;
@@ -2303,14 +2394,14 @@ export interface components {
         Register: {
             /** @description What `runs_on` and `prefers` of steps ask for. */
             labels?: {
-                [key: string]: string;
+                [key: string]: components["schemas"]["Label"];
             };
             /** @description Names it in lists, events and attempts; several may have the same. */
-            name: string;
+            name: components["schemas"]["Label"];
             /** @description Of its process; shown, and used for nothing. */
             pid?: number;
             /** @description The queues that it takes. */
-            queues: string[];
+            queues: components["schemas"]["Label"][];
             /** @description How many tasks it does at once. */
             slots: number;
         };
@@ -2401,6 +2492,7 @@ export interface components {
         };
         /** @description A run and its tasks. */
         Run: {
+            clean_up_until?: components["schemas"]["Moment"] | null;
             /** @description Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout. */
             closing?: string | null;
             /** @description Where its steps run. */
@@ -2661,12 +2753,10 @@ export interface components {
             claim: components["schemas"]["ClaimWord"];
             /** @description Of one that failed: why, in words. */
             detail?: string | null;
-            /** Format: int32 */
             exit_code?: number | null;
             /** @description Of one that succeeded: what later steps read, up to 256 KiB. */
             output?: Record<string, unknown>;
-            /** @description Of one that failed: error, exit, signal, timeout, start_failed or bad_output; error without it. */
-            reason?: string | null;
+            reason?: components["schemas"]["EndReason"] | null;
             status: components["schemas"]["TaskEnd"];
             /** @description By the worker's own watch. */
             took_ms?: number | null;
@@ -2714,6 +2804,8 @@ export interface components {
         };
         /** @description Whether a workflow's triggers are paused. */
         TriggersPaused: {
+            /** @description Whether it was not so before. */
+            changed: boolean;
             paused: boolean;
             workflow: string;
         };
@@ -3598,7 +3690,10 @@ export interface operations {
     get_v1_events: {
         parameters: {
             query?: {
-                /** @description Runs by id, each with the number of the event behind which to begin: `ID:SEQ,ID:SEQ`; an id alone begins with the first */
+                /**
+                 * @description Runs by id, each with the number of the event behind which to begin: `ID:SEQ,ID:SEQ`; an id alone begins with the first.
+                 *     At most 200 runs, each once.
+                 */
                 runs?: string | null;
                 /** @description Also what nodes tell of themselves, behind this number */
                 nodes?: number | null;
@@ -3607,7 +3702,10 @@ export interface operations {
                 /** @description With 1, also `changed` whenever something in the store has changed, at most once a second; the first comes at once */
                 changes?: number | null;
             };
-            header?: never;
+            header?: {
+                /** @description The id of the last event that was received of the same query: the stream continues behind it */
+                "Last-Event-ID"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3805,7 +3903,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `busy`, `shutting_down` */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5608,7 +5706,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Cancel"];
+            };
+        };
         responses: {
             /** @description Done */
             200: {
@@ -5619,7 +5721,7 @@ export interface operations {
                     "application/json": components["schemas"]["Canceled"];
                 };
             };
-            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            /** @description It was not done. `code`: `bad_request`, `bad_body`, `ambiguous_run` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5657,6 +5759,24 @@ export interface operations {
             };
             /** @description It was not done. `code`: `run_set_aside` */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7240,6 +7360,215 @@ export interface operations {
             };
         };
     };
+    get_v1_runs_run_tasks_step_file: {
+        parameters: {
+            query: {
+                /** @description The file, as the list of the task names it */
+                path: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of a run, a unique beginning of it or of its end, or `last`
+                 * @example last
+                 */
+                run: string;
+                /**
+                 * @description Name of a step
+                 * @example build
+                 */
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step`, `no_such_artifact`, `no_such_bytes` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_v1_runs_run_tasks_step_files: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of a run, a unique beginning of it or of its end, or `last`
+                 * @example last
+                 */
+                run: string;
+                /**
+                 * @description Name of a step
+                 * @example build
+                 */
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedFiles"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step`, `no_such_bytes` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_v1_runs_run_tasks_step_signal: {
         parameters: {
             query?: never;
@@ -7854,7 +8183,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `busy`, `shutting_down` */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -16,6 +16,7 @@ class Session {
   me = $state<Me | null>(null);
   /** Why the last token was refused; the sign-in page says it. */
   reason = $state<string | null>(null);
+  #is_replacing = false;
 
   get token(): string | null {
     return this.#token;
@@ -35,8 +36,23 @@ class Session {
     keep(null);
   }
 
-  refused(problem: Problem): void {
-    if (this.#token !== null) this.leave(problem.message);
+  /** Signs out, unless the refused token is not the one in use, or `replace` is about to replace it. */
+  refused(problem: Problem, used: string | null = this.#token): void {
+    if (this.#token === null || this.#is_replacing || used !== this.#token) return;
+    this.leave(problem.message);
+  }
+
+  /** Stays signed in with the token that `rotate` returns. The server may refuse the old one before the response arrives. */
+  async replace<T extends { token: string }>(rotate: () => Promise<T>): Promise<T> {
+    this.#is_replacing = true;
+    try {
+      const rotated = await rotate();
+      this.#token = rotated.token;
+      keep(this.#token);
+      return rotated;
+    } finally {
+      this.#is_replacing = false;
+    }
   }
 
   /** Buttons follow it; the server decides. */

@@ -13,6 +13,7 @@ export type Pool = Schemas['Pool'];
 export type Limit = Schemas['Limit'];
 export type Trigger = Schemas['Trigger'];
 export type Token = Schemas['Token'];
+export type RotatedToken = Schemas['RotatedToken'];
 export type AuditEntry = Schemas['AuditEntry'];
 export type Definition = Schemas['Definition'];
 export type WorkflowSummary = Schemas['WorkflowSummary'];

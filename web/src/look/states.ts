@@ -50,6 +50,7 @@ export const SHAPES: Record<string, Shape> = {
   canceled,
   canceling: canceled,
   revoked: canceled,
+  expired: canceled,
   removed: canceled,
   terminated: canceled,
   skipped,

@@ -3,8 +3,8 @@
 import type { TaskStatus } from '../look/states';
 import type { RunStatus } from '../route/routes';
 
-export type RunAct = 'pause' | 'resume' | 'advance' | 'retry' | 'cancel';
-export type HoldingAct = Exclude<RunAct, 'advance' | 'retry'>;
+export type RunAct = 'pause' | 'resume' | 'advance' | 'retry' | 'cancel' | 'end_clean_up';
+export type HoldingAct = Exclude<RunAct, 'advance' | 'retry' | 'end_clean_up'>;
 export type TaskAct = 'signal' | 'retry_from' | 'skip';
 
 export interface RunFacts {
@@ -12,6 +12,8 @@ export interface RunFacts {
   /** `run`, `workflow`. */
   paused: readonly string[];
   closing: string | null;
+  /** Until when it may clean up, while it is being canceled. */
+  clean_up_until?: number | null;
   /** It goes level by level; `null` where that is not known. */
   has_levels: boolean | null;
 }
@@ -30,9 +32,14 @@ export function has_ended(status: RunStatus): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'canceled';
 }
 
-/** What runs of it is being stopped, and nothing of it starts any more. */
+/** What runs of it is being stopped, and nothing of it starts any more but its clean-up. */
 export function is_canceling(run: Pick<RunFacts, 'status' | 'closing'>): boolean {
   return !has_ended(run.status) && (run.closing === 'canceled' || run.closing === 'run_timeout');
+}
+
+/** Steps that clean up may still run, and a person may end that. */
+export function is_cleaning_up(run: Pick<RunFacts, 'status' | 'closing' | 'clean_up_until'>): boolean {
+  return is_canceling(run) && (run.clean_up_until ?? null) !== null;
 }
 
 /** How a run is, in one word: one that is being stopped, or is held up, is that first. */
@@ -52,14 +59,14 @@ export function run_acts(run: RunFacts, may_act: boolean): RunAct[] {
       if (run.has_levels !== false && run.status === 'running') acts.push('advance');
     } else acts.push('pause');
     acts.push('cancel');
-  }
+  } else if (is_cleaning_up(run)) acts.push('end_clean_up');
   return acts;
 }
 
 /** What holds up or ends a task that has not ended is done to its run. */
 export function acts_beside(run: RunFacts, task: TaskStatus, may_act: boolean): HoldingAct[] {
   if (task === 'succeeded' || task === 'failed' || task === 'canceled' || task === 'skipped') return [];
-  return run_acts(run, may_act).filter((act) => act !== 'advance' && act !== 'retry');
+  return run_acts(run, may_act).filter((act) => act !== 'advance' && act !== 'retry' && act !== 'end_clean_up');
 }
 
 /** Succeeded and skipped are done; what has failed, was canceled or passed over by a person can be tried again once its run has ended. */

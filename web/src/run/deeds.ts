@@ -38,6 +38,11 @@ export async function run_deed(act: RunAct, on: Seen): Promise<void> {
       if (!(await confirm(question))) return;
       return reopened(() => post('/v1/runs/{run}/retry', { path, body: { last_event: on.last_event } }), on);
     }
+    case 'end_clean_up': {
+      const question = { title: t('run.end_clean_up_title'), consequence: t('run.end_clean_up_consequence'), act: t('run.end_clean_up'), danger: true };
+      if (!(await confirm(question))) return;
+      return act_on(() => post('/v1/runs/{run}/cancel', { path, body: { now: true } }), t('run.end_clean_up_done'));
+    }
     case 'cancel': {
       const question = { title: t('run.cancel_title', { name: on.workflow }), consequence: t('run.cancel_consequence'), act: t('run.cancel_act'), danger: true };
       if (!(await confirm(question))) return;

@@ -130,6 +130,8 @@ export class RunFold {
   reason: string | null;
   /** Why it is being brought to its end, while it is. */
   closing: string | null;
+  /** Until when it may clean up, while it is being canceled. */
+  clean_up_until: number | null;
   paused: string[];
   submitted_at: number;
   started_at: number | null;
@@ -146,6 +148,7 @@ export class RunFold {
     this.status = run.status as RunStatus;
     this.reason = run.reason ?? null;
     this.closing = run.closing ?? null;
+    this.clean_up_until = moment(run.clean_up_until);
     this.paused = [...(run.paused ?? [])];
     this.submitted_at = moment(run.submitted_at) ?? 0;
     this.started_at = moment(run.started_at);
@@ -196,8 +199,11 @@ export class RunFold {
         this.#withdraw(names(event.tasks));
         break;
       case 'run_halted':
+        this.closing = text(event.closing);
+        break;
       case 'run_canceling':
         this.closing = text(event.closing);
+        this.clean_up_until = moment(event.clean_up_until);
         break;
       case 'run_paused':
         if (!this.paused.includes(text(event.scope))) this.paused = [...this.paused, text(event.scope)].sort();
@@ -210,6 +216,7 @@ export class RunFold {
         this.status = 'running';
         this.reason = null;
         this.closing = null;
+        this.clean_up_until = null;
         this.finished_at = null;
         this.started_at ??= at;
         for (const name of names(event.tasks)) {
@@ -222,6 +229,7 @@ export class RunFold {
         this.reason = maybe_text(event.reason);
         this.finished_at = at;
         this.closing = null;
+        this.clean_up_until = null;
         this.paused = [];
         break;
     }

@@ -45,6 +45,11 @@ describe('a run', () => {
     const asked = new RunFold({ ...RUN, status: 'running', closing: 'canceled' });
     expect([asked.closing, is_canceling(asked)]).toEqual(['canceled', true]);
     expect(is_canceling(told(['run_started']))).toBe(false);
+    const cleaning = ['run_canceling', { closing: 'canceled', by: 'ada', clean_up_until: 60_000 }] as [string, Record<string, unknown>];
+    const ended = ['run_canceling', { closing: 'canceled', by: 'ada', ends_clean_up: true }] as [string, Record<string, unknown>];
+    expect(told(['run_started'], cleaning).clean_up_until).toBe(60_000);
+    expect(told(['run_started'], cleaning, ended).clean_up_until).toBeNull();
+    expect(told(['run_started'], cleaning, finished).clean_up_until).toBeNull();
   });
 
   it('has something that waits until all of it has started or ended', () => {
@@ -212,6 +217,7 @@ describe('acts', () => {
     ['running', { paused: ['run'], has_levels: true }, ['resume', 'advance', 'cancel']],
     ['running', { paused: ['workflow'] }, ['pause', 'cancel']],
     ['running', { closing: 'canceled' }, []],
+    ['running', { closing: 'canceled', clean_up_until: 60_000 }, ['end_clean_up']],
     ['running', { closing: 'halted' }, ['pause', 'cancel']],
     ['failed', {}, ['retry']],
     ['canceled', {}, ['retry']],

@@ -183,6 +183,98 @@ test('a token is made, its secret shown once, and revoked', async () => {
   await tab.close();
 });
 
+test('a token is created with an expiry, and its last use is listed', async () => {
+  const tab = await here.open('/tokens');
+  const { page } = tab;
+  const token = async (name: string) => {
+    const { tokens } = await here.program.ask<{ tokens: Named[] }>('GET', '/v1/tokens');
+    return tokens.find((one) => one['name'] === name) ?? {};
+  };
+  const lasts_days = (one: Named) => (Date.parse(one['expires_at'] ?? '') - Date.parse(one['created_at'] ?? '')) / 86_400_000;
+  const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+  await page.getByLabel('Name').fill('monthly');
+  await page.getByLabel('Expires after').selectOption('30 days');
+  await page.getByLabel('Expires after').focus();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  const secret = (await page.locator('.made code').textContent()) ?? '';
+  expect(lasts_days(await token('monthly'))).toBe(30);
+  await row('monthly').getByText('in 29 days').waitFor();
+  await row('monthly').getByRole('cell').nth(4).getByText('–').waitFor();
+  await here.program.ask('GET', '/v1/me', undefined, secret);
+  await row('monthly').getByRole('cell').nth(4).locator('time').waitFor();
+
+  // Without a choice it is 90 days; a token that does not expire has to be chosen.
+  await page.getByLabel('Name').fill('default');
+  await page.getByRole('button', { name: 'Make it' }).click();
+  await row('default').waitFor();
+  expect(lasts_days(await token('default'))).toBe(90);
+  await page.getByLabel('Name').fill('eternal');
+  await page.getByLabel('Expires after').selectOption('Does not expire');
+  await page.getByRole('button', { name: 'Make it' }).click();
+  await row('eternal').waitFor();
+  expect((await token('eternal'))['expires_at']).toBeNull();
+  expect(await tab.axe()).toEqual([]);
+  await tab.shot('tokens-expiry');
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('a token is rotated: its new secret is shown once, and the old one ends when it was told to', async () => {
+  const tab = await here.open('/tokens');
+  const { page } = tab;
+  const created = await here.program.ask<{ token: string }>('POST', '/v1/tokens', { name: 'deploy', role: 'operator', expires_in_s: 3600 });
+  const me = (token: string) => here.program.ask<Named>('GET', '/v1/me', undefined, token);
+  const dialog = page.getByRole('dialog', { name: 'Give deploy a new secret?' });
+  const rotate = async (grace: string) => {
+    await page.getByRole('row').filter({ hasText: 'deploy' }).getByRole('button', { name: 'Rotate…' }).click();
+    await dialog.getByLabel('Accept the old secret').selectOption(grace);
+    expect(await tab.axe()).toEqual([]);
+    await tab.shot('token-rotate');
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    const secret = (await page.locator('.made code').textContent()) ?? '';
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    return secret;
+  };
+  const second = await rotate('For 1 day');
+  expect(await me(second)).toMatchObject({ name: 'deploy', role: 'operator' });
+  expect(await me(created.token)).toMatchObject({ name: 'deploy' });
+  await page.getByRole('row').filter({ hasText: 'deploy' }).getByText('replaced, ends').waitFor();
+  const third = await rotate('No longer');
+  expect(await me(third)).toMatchObject({ name: 'deploy' });
+  await expect(me(second)).rejects.toThrow('401');
+  await expect(me(created.token)).rejects.toThrow('401');
+  // It lasts as long as before, until another lifetime is chosen.
+  const listed = await here.program.ask<{ tokens: Named[] }>('GET', '/v1/tokens');
+  const now = listed.tokens.find((one) => one['name'] === 'deploy' && one['revoked_at'] === null) ?? {};
+  expect(Date.parse(now['expires_at'] ?? '') - Date.parse(now['created_at'] ?? '')).toBe(3_600_000);
+  await page.keyboard.press('Escape');
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('who rotates the token of this page stays signed in', async () => {
+  const { token } = await here.program.ask<{ token: string }>('POST', '/v1/tokens', { name: 'second', role: 'admin' });
+  const tab = await here.open('/tokens', { token, language: 'de' });
+  const { page } = tab;
+  const row = page.getByRole('row').filter({ hasText: 'second' });
+  await row.getByRole('button', { name: 'Erneuern …' }).click();
+  const dialog = page.getByRole('dialog', { name: 'second ein neues Geheimnis geben?' });
+  await dialog.getByText('Diese Seite benutzt dann das neue Geheimnis').waitFor();
+  await dialog.getByLabel('Gültig für').selectOption('7 Tage');
+  await dialog.getByRole('button', { name: 'Erneuern' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  const secret = (await page.locator('.made code').textContent()) ?? '';
+  expect(secret).not.toBe(token);
+  await expect(here.program.ask('GET', '/v1/me', undefined, token)).rejects.toThrow('401');
+  await page.reload();
+  await row.getByText('in 6 Tagen').waitFor();
+  expect(await page.evaluate(() => localStorage.getItem('laneway.token'))).toBe(secret);
+  tab.expect_clean();
+  await tab.close();
+});
+
 test('warming a pool that nobody knows is refused with what to do', async () => {
   const tab = await here.open('/pools');
   tab.expected.push(/4\d\d/);

@@ -57,9 +57,14 @@ pub(super) fn wait_until_gone(mark: &str, patience: Duration) -> Result<Duration
     }
 }
 
-/// The warden of a node: its child that is one.
+/// Returns the warden of a node: its child that is one, or the child of that one where it is a guardian.
 pub(super) fn warden_of(node: &Child) -> Option<Pid> {
-    children(node.id()).into_iter().find(|pid| {
+    let above = warden_below(node.id())?;
+    Some(warden_below(above.as_raw_nonzero().get().unsigned_abs()).unwrap_or(above))
+}
+
+fn warden_below(process: u32) -> Option<Pid> {
+    children(process).into_iter().find(|pid| {
         let words = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
         words.split(|byte| *byte == 0).nth(1) == Some(b"warden")
     })

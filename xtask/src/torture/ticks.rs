@@ -121,7 +121,7 @@ impl Play {
     /// Waits until it takes work.
     fn node(&self, name: &str, arms: &[(&'static str, String)]) -> Result<Started> {
         let arms: Vec<_> = self.settings.iter().chain(arms).cloned().collect();
-        let args = ["worker", "--shutdown-grace", "1s", "--node-address", name];
+        let args = ["worker", "--exit-with-parent", "--shutdown-grace", "1s", "--node-address", name];
         let node = Started(self.place.start(&args, &arms)?);
         self.until("a node", || {
             let is_here = |node: &Value| node["node"] == name;

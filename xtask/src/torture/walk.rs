@@ -119,13 +119,15 @@ pub(super) fn haunts(bug: Bug, dice: &mut Dice) -> Vec<Case> {
             Bug::CountBeforeLock
             | Bug::RateUnlocked
             | Bug::KeyKept
+            | Bug::KeyBeforeRun
             | Bug::OrderAsText
             | Bug::ReapUnrenewed
             | Bug::ReapTooSoon
             | Bug::ClaimForgotten
             | Bug::FinishForgotten
             | Bug::HintNeeded
-            | Bug::FenceLate => Act::Nothing,
+            | Bug::FenceLate
+            | Bug::ClaimStalled => Act::Nothing,
         });
     }
     acts.into_iter()

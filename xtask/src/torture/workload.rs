@@ -63,6 +63,8 @@ const STEPS: &[Step] = &[
         keys: "when: all_done",
         does: ":",
     },
+    // It also runs after a cancel, within the time for that.
+    Step { name: "tidy", needs: &["c3", "flaky"], keys: "when: always", does: SHORT },
 ];
 
 /// The workflow that is tortured.

@@ -112,6 +112,31 @@ fn a_task_that_nobody_can_run_names_what_each_node_lacks() {
 }
 
 #[test]
+fn a_wait_for_a_port_names_the_range_and_the_containers_that_hold_it() {
+    use crate::pool::{ContainerState, PortHolder, PortUse};
+    let holder = |port, state, task: Option<&str>| PortHolder {
+        port,
+        pool: "api".into(),
+        container: format!("laneway-1-warm-{port}"),
+        state,
+        task: task.map(|step| (run(1), step.to_owned())),
+    };
+    let holders =
+        vec![holder(49200, ContainerState::Running, Some("load")), holder(49201, ContainerState::Idle, None)];
+    let ports = PortUse { first: 49200, last: 49202, held: 2, holders };
+    let wait = PortWait { pool: "web".into(), node: "host:1".into(), ports, place: Some(place(1, 2)) };
+    insta::assert_snapshot!(told(&wait.cause()), @r#"
+    waits for a host port for the pool `web` on host:1: no port of 49200-49202 is free: 49200 by laneway-1-warm-49200 of pool `api` (runs load of run 00000001), 49201 by laneway-1-warm-49201 of pool `api` (idle), and 1 by another program; it is number 1 of 2 in line
+    opens when a container with a port is dormant or removed, or with `laneway pool drain api`
+    "#);
+    let untaken = PortWait { place: None, ..wait };
+    insta::assert_snapshot!(told(&untaken.cause()), @r#"
+    ready, waits for a free slot and for room in the pool `web`, whose containers need host ports; on host:1 no port of 49200-49202 is free: 49200 by laneway-1-warm-49200 of pool `api` (runs load of run 00000001), 49201 by laneway-1-warm-49201 of pool `api` (idle), and 1 by another program
+    opens when a container with a port is dormant or removed, or with `laneway pool drain api`
+    "#);
+}
+
+#[test]
 fn a_pause_names_who_and_since_when() {
     let wait = PausedWait { scope: PauseScope::Workflow, by: "ada".into(), since: AT };
     insta::assert_snapshot!(told(&wait.cause()), @r#"

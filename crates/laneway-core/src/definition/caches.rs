@@ -28,7 +28,7 @@ impl Reader<'_> {
             match field.name {
                 "key" => cache.key = self.template(field),
                 "ttl" => cache.ttl = self.ttl(field),
-                "files" => cache.files = self.artifacts(field),
+                "files" => cache.files = self.patterns(field),
                 _ => {}
             }
         }

@@ -19,16 +19,25 @@ const MAX_SHOWN: usize = 50;
 const BEFORE: usize = 4096;
 const AFTER: usize = 240;
 
-/// All errors of a document, in its order.
+/// All errors of a document, or all warnings, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     pub file: String,
+    pub severity: Severity,
     pub all: Vec<Diagnostic>,
     /// Errors beyond those in `all`.
     pub more: usize,
 }
 
-/// One error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The document is refused.
+    Error,
+    /// The document is accepted, and its author should look at it.
+    Warning,
+}
+
+/// One error, or one warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     pub message: String,
@@ -74,9 +83,19 @@ impl Diagnostics {
         kept.truncate(MAX_SHOWN);
         Self {
             file: file.to_owned(),
+            severity: Severity::Error,
             all: kept.into_iter().map(|finding| place(text.as_ref(), finding)).collect(),
             more,
         }
+    }
+
+    /// Returns the same with another weight.
+    pub(super) fn of(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// As shown to a person.
@@ -99,28 +118,37 @@ impl Diagnostics {
 
     /// For `validate --json`.
     pub fn to_json(&self) -> Value {
-        let errors: Vec<Value> = self
-            .all
-            .iter()
-            .map(|diagnostic| {
-                json!({
-                    "message": diagnostic.message,
-                    "line": diagnostic.line,
-                    "column": diagnostic.column,
-                    "start": diagnostic.span.start,
-                    "end": diagnostic.span.end,
-                    "hint": diagnostic.hint,
-                    "note": diagnostic.note.as_ref().map(|note| json!({
-                        "message": note.message, "line": note.line, "column": note.column,
-                    })),
-                })
+        let key = match self.severity {
+            Severity::Error => "errors",
+            Severity::Warning => "warnings",
+        };
+        json!({"file": self.file, key: self.entries(), "more": self.more})
+    }
+
+    /// Each of them as data.
+    pub fn entries(&self) -> Vec<Value> {
+        let entry = |diagnostic: &Diagnostic| {
+            json!({
+                "message": diagnostic.message,
+                "line": diagnostic.line,
+                "column": diagnostic.column,
+                "start": diagnostic.span.start,
+                "end": diagnostic.span.end,
+                "hint": diagnostic.hint,
+                "note": diagnostic.note.as_ref().map(|note| json!({
+                    "message": note.message, "line": note.line, "column": note.column,
+                })),
             })
-            .collect();
-        json!({"file": self.file, "errors": errors, "more": self.more})
+        };
+        self.all.iter().map(entry).collect()
     }
 
     fn group<'a>(&'a self, diagnostic: &'a Diagnostic) -> Group<'a> {
-        let title = Level::ERROR.primary_title(diagnostic.message.as_str());
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let title = level.primary_title(diagnostic.message.as_str());
         let mut group = Group::with_title(title);
         match &diagnostic.excerpt {
             None => group = group.element(Origin::path(self.file.as_str())),

@@ -89,6 +89,10 @@ impl Findings {
         }
     }
 
+    pub(super) fn extend(&mut self, more: Option<Finding>) {
+        more.into_iter().for_each(|finding| self.push(finding));
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }

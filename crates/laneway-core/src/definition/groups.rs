@@ -72,10 +72,14 @@ fn group(reader: &mut Reader<'_>, entry: Field<'_>, places: &mut GroupSpans) -> 
     }
     // What depends on a merge that cannot be read is not judged.
     let read = merge.map_or(Some(Merge::default()), |field| merge_of(reader, field));
-    let conflict = on_conflict.map(|field| (reader.tree.node(field.key).span, kept(reader, field, places)));
+    let conflict = on_conflict.map(|field| {
+        let (found, keep) = reader.on_conflict(field, "the name of a member").unwrap_or_default();
+        places.keep = keep;
+        (reader.tree.node(field.key).span, found)
+    });
     let Some(mut read) = read else { return group };
     match (&mut read, conflict) {
-        (Merge::Workspace { on_conflict }, Some((_, found))) => *on_conflict = found.unwrap_or_default(),
+        (Merge::Workspace { on_conflict }, Some((_, found))) => *on_conflict = found,
         (Merge::Concatenate | Merge::Custom { .. }, Some((span, _))) => reader.findings.push(
             Finding::new("`on_conflict` is about files, and this group does not merge any", span)
                 .hint("add `merge: workspace` and `isolate: true`, or remove it"),
@@ -142,22 +146,29 @@ fn merge_of(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Merge> {
     }
 }
 
-/// `fail`, or `{keep: STEP}`.
-fn kept(reader: &mut Reader<'_>, field: Field<'_>, places: &mut GroupSpans) -> Option<OnConflict> {
-    match &reader.tree.node(field.value).data {
-        Data::Map(_) => {
-            let fields = reader.fields(field, &keys::ON_CONFLICT, "fail, or {keep: STEP}")?;
-            let Some(keep) = fields.first() else {
-                let span = reader.place(field);
-                reader.missing("`on_conflict`".to_owned(), "keep", span, "name a member: `{keep: lint}`");
-                return None;
-            };
-            let name = reader.string(*keep, "the name of a member")?;
-            places.keep = Some(reader.place(*keep));
-            Some(OnConflict::Keep(name.to_owned()))
-        }
-        Data::Scalar { .. } | Data::List(_) => {
-            reader.choice(field, &[("fail", ())]).map(|()| OnConflict::Fail)
+impl Reader<'_> {
+    /// `fail`, or `{keep: NAME}` with the place of the name.
+    pub(super) fn on_conflict(
+        &mut self,
+        field: Field<'_>,
+        must_be: &str,
+    ) -> Option<(OnConflict, Option<Span>)> {
+        match &self.tree.node(field.value).data {
+            Data::Map(_) => {
+                let fields = self.fields(field, &keys::ON_CONFLICT, "fail, or {keep: STEP}")?;
+                let Some(keep) = fields.first() else {
+                    let span = self.place(field);
+                    let hint = format!("give {must_be}: `{{keep: lint}}`");
+                    self.missing("`on_conflict`".to_owned(), "keep", span, &hint);
+                    return None;
+                };
+                let name = self.string(*keep, must_be)?;
+                Some((OnConflict::Keep(name.to_owned()), Some(self.place(*keep))))
+            }
+            Data::Scalar { .. } | Data::List(_) => {
+                let found = self.choice(field, &[("fail", ())]);
+                found.map(|()| (OnConflict::Fail, None))
+            }
         }
     }
 }

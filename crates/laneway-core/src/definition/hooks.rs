@@ -21,7 +21,7 @@ const RETRIES: u32 = 6;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Keys of a hook that belong to what is executed, and those that belong to what is sent.
-const OF_A_STEP: [&str; 6] = ["run", "command", "args", "env", "workdir", "runs_on"];
+const OF_A_STEP: [&str; 7] = ["run", "command", "args", "shell", "env", "workdir", "runs_on"];
 
 impl Reader<'_> {
     pub(super) fn hooks(&mut self, field: Field<'_>, secrets: &[(String, SecretSource)]) -> Vec<Hook> {

@@ -103,6 +103,12 @@ impl Pool {
     pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(60);
     pub const HEALTH_INTERVAL: Duration = Duration::from_millis(500);
     pub const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// Whether each container needs a port of its host. One with the network of the host does not:
+    /// its endpoint is there already.
+    pub fn needs_ports(&self) -> bool {
+        self.endpoint.is_some() && self.container.network.as_deref() != Some("host")
+    }
 }
 
 words! {

@@ -13,11 +13,14 @@ pub(super) const WORKFLOW: Keys = Keys {
         "max_parallel_steps",
         "on_failure",
         "timeout",
+        "cleanup_timeout",
         "env",
+        "shell",
         "steps",
         "groups",
         "execution",
         "placement",
+        "workspace",
         "max_runs",
         "limits",
         "schedule",
@@ -36,6 +39,7 @@ pub(super) const STEP: Keys = Keys {
         "run",
         "command",
         "args",
+        "shell",
         "function",
         "queue",
         "with",
@@ -55,6 +59,8 @@ pub(super) const STEP: Keys = Keys {
         "priority",
         "artifacts",
         "inputs",
+        "isolate",
+        "on_conflict",
         "cache",
         "image",
         "container",
@@ -67,7 +73,7 @@ pub(super) const STEP: Keys = Keys {
         "fail_fast",
         "description",
     ],
-    later: &["matrix", "isolate", "key"],
+    later: &["matrix", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {
@@ -138,6 +144,8 @@ pub(super) const MERGE: Keys = Keys { owner: "`merge`", known: &["custom"], late
 
 pub(super) const ON_CONFLICT: Keys = Keys { owner: "`on_conflict`", known: &["keep"], later: &[] };
 
+pub(super) const WORKSPACE: Keys = Keys { owner: "`workspace`", known: &["path"], later: &[] };
+
 pub(super) const PARAM: Keys =
     Keys { owner: "a parameter", known: &["type", "required", "default", "enum", "description"], later: &[] };
 
@@ -170,6 +178,7 @@ pub(super) const HOOK: Keys = Keys {
         "run",
         "command",
         "args",
+        "shell",
         "post",
         "secret",
         "if",

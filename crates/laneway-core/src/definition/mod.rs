@@ -5,12 +5,14 @@
 //!   each adds findings, none stops at the first -> diagnostic (line, column, advice)
 //! ```
 
+mod advice;
 mod caches;
 mod children;
 mod containers;
 mod diagnostic;
 mod files;
 mod finding;
+mod foreign;
 mod gates;
 mod groups;
 mod growth;
@@ -24,12 +26,14 @@ mod model;
 mod names;
 mod param;
 mod params_file;
+mod paths;
 mod pools;
 mod read;
 mod reader;
 mod scalar;
 mod schema;
 mod secrets;
+mod shells;
 mod text;
 mod triggers;
 mod value;
@@ -40,13 +44,15 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+pub use advice::Examined;
 pub use containers::leads_to_engine;
-pub use diagnostic::{Diagnostic, Diagnostics, Note};
+pub use diagnostic::{Diagnostic, Diagnostics, Note, Severity};
 pub(crate) use finding::{is_invisible, shown};
 pub use housing::*;
 pub use input::{Input, MAX_INPUT, evaluate_input};
 pub use model::*;
 pub use params_file::read_params;
+pub use paths::{ArtifactPath, is_input};
 pub use read::is_workflow_name;
 pub use schema::schema;
 pub use text::MAX_BYTES;
@@ -55,6 +61,7 @@ pub use value::{BadName, check_limit_name};
 
 use crate::hash::Version;
 use crate::plan::{Fault, Place, Plan};
+use advice::Advice;
 use finding::{Finding, Findings, Span};
 use read::Spans;
 
@@ -105,17 +112,38 @@ pub fn read(source: &Source) -> Result<Workflow, Diagnostics> {
 /// Reads, checks and plans a document.
 pub fn compile(source: &Source) -> Result<Plan, Diagnostics> {
     let mut findings = Findings::default();
-    let plan = parsed(source, &mut findings).and_then(|tree| plan(source, tree, &mut findings));
+    let plan = parsed(source, &mut findings).and_then(|tree| plan(source, tree, &mut findings, None));
     finish(source, plan, findings)
 }
 
-fn plan(source: &Source, tree: yaml::Tree<'_>, findings: &mut Findings) -> Option<Plan> {
+/// Does the same for a person who has just written it, with advice.
+pub fn examine(source: &Source) -> Result<Examined, Diagnostics> {
+    let mut findings = Findings::default();
+    let mut advice = Advice::default();
+    let plan =
+        parsed(source, &mut findings).and_then(|tree| plan(source, tree, &mut findings, Some(&mut advice)));
+    let plan = finish(source, plan, findings)?;
+    let (file, text) = (&source.file, Some(source.text.as_str()));
+    let warnings = Diagnostics::new(file, text, advice.warnings).of(Severity::Warning);
+    let shared_directory = Diagnostics::new(file, text, advice.shared_directory);
+    Ok(Examined { plan, warnings, shared_directory })
+}
+
+fn plan(
+    source: &Source,
+    tree: yaml::Tree<'_>,
+    findings: &mut Findings,
+    advice: Option<&mut Advice>,
+) -> Option<Plan> {
     let outcome = read::workflow(&source.text, &tree, &source.default_name);
     let spans = outcome.spans;
     findings.append(outcome.findings);
     let workflow = outcome.workflow?;
     for finding in names::check(&source.text, &tree, &workflow, &spans, &outcome.sites) {
         findings.push(finding);
+    }
+    if let Some(advice) = advice {
+        *advice = advice::of(&source.text, &tree, &workflow);
     }
     // The tree is large, and the planner needs memory of its own.
     drop(tree);

@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use super::housing::{Housing, Method, Pool, PoolMode};
 use super::input::Input;
-use crate::artifact::ArtifactPattern;
+use super::paths::ArtifactPath;
 use crate::cache::Cache;
 use crate::expression::{Expression, Template};
 use crate::hook::Hook;
 use crate::limit::Limit;
 use crate::max_runs::MaxRuns;
 use crate::reason::Reason;
+use crate::shell::Shell;
 use crate::trigger::Trigger;
 use crate::wait::Wait;
 
@@ -30,6 +31,9 @@ pub struct Workflow {
     pub execution: Execution,
     /// `None` is no limit, also when the document says `0s`.
     pub timeout: Option<Duration>,
+    /// How long steps with `when: always` and hooks may take once the run is canceled or has timed
+    /// out. Zero lets none start.
+    pub cleanup_timeout: Duration,
     /// Set for every step; a step's own `env` wins.
     pub env: Vec<(String, Template)>,
     /// In document order, which breaks ties.
@@ -43,10 +47,16 @@ pub struct Workflow {
     /// Where the values of its secrets come from, by name, in document order.
     pub secrets: Vec<(String, SecretSource)>,
     pub placement: Placement,
+    pub workspace: Workspace,
     /// What starts it by itself, once it is applied.
     pub triggers: Vec<Trigger>,
     /// What runs when a run of it is over, in document order.
     pub hooks: Vec<Hook>,
+}
+
+impl Workflow {
+    /// How long clean-up may take where the document does not say.
+    pub const CLEANUP_TIMEOUT: Duration = Duration::from_secs(60);
 }
 
 /// A node of the graph, as written.
@@ -61,7 +71,7 @@ pub struct Step {
     pub condition: Option<Expression>,
     pub env: Vec<(String, Template)>,
     /// Relative to the workflow file's directory.
-    pub workdir: Option<String>,
+    pub workdir: Option<Template>,
     pub timeout: Option<Duration>,
     pub retry: Retry,
     pub on_lost: OnLost,
@@ -89,13 +99,17 @@ pub struct ForEach {
     pub fail_fast: bool,
 }
 
-/// Files that a step hands on, and that it is given.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The files of a step: what it hands on, what it is given, and where it works.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Files {
     /// What it leaves behind, relative to its directory. Kept if it succeeds.
-    pub artifacts: Vec<ArtifactPattern>,
-    /// Steps that it needs, whose artifacts are put into its directory before it starts.
-    pub inputs: Vec<String>,
+    pub artifacts: Vec<ArtifactPath>,
+    /// Steps that it needs, or items of them, whose artifacts are put into its directory before it starts.
+    pub inputs: Vec<Template>,
+    /// Each attempt works in a copy of the directory of its own, which is removed with it.
+    pub isolate: bool,
+    /// What becomes of a file that steps before it changed in different ways.
+    pub on_conflict: OnConflict,
 }
 
 /// What a step asks for before it may start, beyond what it needs: keys, labels, priority.
@@ -200,7 +214,12 @@ impl Step {
     }
 
     pub fn files(&self) -> &Files {
-        static NONE: Files = Files { artifacts: Vec::new(), inputs: Vec::new() };
+        static NONE: Files = Files {
+            artifacts: Vec::new(),
+            inputs: Vec::new(),
+            isolate: false,
+            on_conflict: OnConflict::Fail,
+        };
         self.files.as_deref().unwrap_or(&NONE)
     }
 
@@ -218,8 +237,8 @@ impl Step {
 /// What a step executes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// A script, handed to `sh -e`, or to the interpreter its first line names with `#!`.
-    Run { script: String, args: Vec<Template> },
+    /// A script for the interpreter that its first line names with `#!`, and for `shell` without one.
+    Run { script: String, args: Vec<Template>, shell: Shell },
     /// A program and its arguments, without a shell.
     Command { argv: Vec<String>, args: Vec<Template> },
     /// A function of the program that embeds Laneway, with its input by name.
@@ -301,6 +320,18 @@ pub enum Placement {
     Local,
 }
 
+/// Where the files of a submitted run lie. A run by `laneway run` works in the caller's directory, whatever this says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Workspace {
+    /// Each step sees what the steps that it needs have left, on whichever node it runs.
+    #[default]
+    Follow,
+    /// Files stay on the node on which a step wrote them.
+    None,
+    /// Steps work in this absolute directory, on nodes that have it.
+    Path(String),
+}
+
 /// The `retry` key. `max: 0`, the default, is no retry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
@@ -375,13 +406,13 @@ pub enum Merge {
     Custom { command: Vec<String> },
 }
 
-/// What becomes of a file that members changed in different ways.
+/// What becomes of a file that several steps changed in different ways: members of a group, or steps that one needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum OnConflict {
-    /// Nothing is applied, and the merge fails with the list.
+    /// Nothing is applied, and the merge, or the step that needs them, fails with the list.
     #[default]
     Fail,
-    /// This member's is taken.
+    /// The file of this step is taken.
     Keep(String),
 }
 

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::finding::{Finding, shown};
-use super::model::Workflow;
+use super::finding::{Finding, Span, shown};
+use super::model::{OnConflict, Step, Workflow};
 use super::read::Spans;
 use super::reader::{Site, locate};
 use super::yaml::Tree;
@@ -29,7 +29,8 @@ pub(super) fn check(
     spans: &Spans,
     sites: &[Site],
 ) -> Vec<Finding> {
-    if sites.is_empty() {
+    let keeps = |step: &Step| matches!(step.files().on_conflict, OnConflict::Keep(_));
+    if sites.is_empty() && !workflow.steps.iter().any(keeps) {
         return Vec::new();
     }
     let by_name: HashMap<&str, usize> =
@@ -39,6 +40,11 @@ pub(super) fn check(
     let mut check = Check { workflow, spans, by_name, groups, found: Vec::new(), pending: Vec::new() };
     for site in sites {
         check.site(text, tree, site);
+    }
+    for (index, step) in workflow.steps.iter().enumerate() {
+        if let (OnConflict::Keep(kept), Some(span)) = (&step.files().on_conflict, spans.step[index].keep()) {
+            check.kept(index, kept, span);
+        }
     }
     let Check { by_name, groups, mut found, pending, .. } = check;
     found.extend(not_ancestors(Graph::new(workflow, spans, &by_name, &groups), pending));
@@ -130,6 +136,28 @@ impl Check<'_> {
                 }
             }
         }
+    }
+
+    /// The step whose files win is one that comes before.
+    fn kept(&mut self, reader: usize, kept: &str, span: Span) {
+        let name = &self.workflow.steps[reader].name;
+        let target = self.by_name.get(kept).or_else(|| self.groups.get(kept)).copied();
+        let Some(target) = target.filter(|target| *target != reader) else {
+            let names = self.by_name.keys().chain(self.groups.keys()).copied();
+            let near = nearest(kept, names.filter(|other| other != name));
+            let message = match target {
+                Some(_) => format!("step `{name}` cannot keep its own files: it has none before it starts"),
+                None => format!("there is no step {}", shown(kept)),
+            };
+            let near = near.map(|near| format!("did you mean `{near}`?"));
+            let hint = "name a step that it needs: `on_conflict: {keep: STEP}`".to_owned();
+            self.found.push(Finding::new(message, span).hint(near.unwrap_or(hint)));
+            return;
+        };
+        let message = format!("step `{name}` keeps the files of `{kept}` and does not come behind it");
+        let finding = Finding::new(message, span);
+        let finding = finding.hint(format!("add `{kept}` to the `needs` of `{name}`"));
+        self.pending.push(Pending { reader, target, finding });
     }
 
     /// `steps.my-step`, where `my-step` exists and `my` does not.

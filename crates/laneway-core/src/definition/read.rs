@@ -6,17 +6,21 @@ use super::children;
 use super::containers::{self, Housed};
 use super::files;
 use super::finding::{Finding, Findings, Span};
+use super::foreign;
 use super::groups;
 use super::growth::{self, Growing};
 use super::keys;
 use super::levels;
-use super::model::{Action, Demands, Execution, Files, OnFailure, OnLost, Placement, Step, When, Workflow};
+use super::model::{
+    Action, Demands, Execution, Files, OnFailure, OnLost, Placement, Step, When, Workflow, Workspace,
+};
 use super::reader::{Field, Keys, Reader, Site};
 use super::triggers::Whose;
 use super::waits;
-use super::yaml::{Data, Tree};
+use super::yaml::{Data, NodeId, Tree};
 use crate::class::is_label;
 use crate::nearest::nearest;
+use crate::shell::Shell;
 
 /// A document after reading.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ pub(super) struct RareSpans {
     inputs: Vec<Span>,
     order: Option<Span>,
     cache: Option<Span>,
+    isolate: Option<Span>,
+    keep: Option<Span>,
 }
 
 impl StepSpans {
@@ -63,6 +69,16 @@ impl StepSpans {
     /// The key `order`.
     pub(super) fn order(&self) -> Option<Span> {
         self.rare.as_ref().and_then(|rare| rare.order)
+    }
+
+    /// The key `isolate`.
+    pub(super) fn isolate(&self) -> Option<Span> {
+        self.rare.as_ref().and_then(|rare| rare.isolate)
+    }
+
+    /// The step that `on_conflict` keeps.
+    pub(super) fn keep(&self) -> Option<Span> {
+        self.rare.as_ref().and_then(|rare| rare.keep)
     }
 
     /// The key `cache`.
@@ -99,6 +115,7 @@ pub(super) fn workflow<'t>(text: &'t str, tree: &'t Tree<'t>, default_name: &str
         step: None,
         is_env: false,
         is_hook: false,
+        shell: Shell::default(),
     };
     let mut spans = Spans::default();
     let workflow = document(&mut reader, &mut spans, default_name);
@@ -130,6 +147,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         on_failure: OnFailure::default(),
         execution: Execution::default(),
         timeout: None,
+        cleanup_timeout: Workflow::CLEANUP_TIMEOUT,
         env: Vec::new(),
         steps: Vec::new(),
         groups: Vec::new(),
@@ -138,6 +156,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         max_runs: None,
         secrets: Vec::new(),
         placement: Placement::default(),
+        workspace: Workspace::default(),
         triggers: Vec::new(),
         hooks: Vec::new(),
     };
@@ -170,7 +189,11 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
                 workflow.on_failure = reader.choice(field, &choices).unwrap_or_default();
             }
             "timeout" => workflow.timeout = reader.timeout(field),
+            "cleanup_timeout" => {
+                workflow.cleanup_timeout = reader.duration(field).unwrap_or(workflow.cleanup_timeout);
+            }
             "env" => workflow.env = reader.variables(field),
+            "shell" => reader.shell = reader.shell(field).unwrap_or_default(),
             "secrets" => workflow.secrets = reader.secrets(field),
             "execution" => leveled.execution = Some(field),
             "placement" => {
@@ -178,6 +201,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
                 workflow.placement = reader.choice(field, &choices).unwrap_or_default();
                 placement = Some(reader.place(field));
             }
+            "workspace" => workflow.workspace = reader.workspace(field).unwrap_or_default(),
             "max_runs" => workflow.max_runs = reader.max_runs(field),
             "limits" => workflow.limits = reader.limits(field),
             "groups" => {
@@ -207,6 +231,12 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         return None;
     };
     spans.steps = tree.node(field.key).span;
+    if let Data::List(items) = &tree.node(field.value).data {
+        let hint = named_steps(tree, items);
+        let finding = reader.wrong(field, "a mapping of names to steps").hint(hint);
+        reader.findings.push(finding);
+        return None;
+    }
     for entry in reader.entries(field, "a mapping of names to steps")? {
         reader.step = Some(workflow.steps.len());
         let (step, places) = step(reader, entry, &keys::STEP);
@@ -221,6 +251,24 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     levels::read(reader, &mut workflow, spans, levels::Keys { placement, ..leveled });
     growth::check(&workflow, spans, &mut reader.findings);
     Some(workflow)
+}
+
+/// What to write in place of a list of steps, with the names of the first two.
+fn named_steps(tree: &Tree<'_>, items: &[NodeId]) -> String {
+    let named = |item: &NodeId| {
+        let Data::Map(flat) = &tree.node(*item).data else { return None };
+        let mut pairs = Tree::pairs(flat);
+        let (_, value) = pairs.find(|(key, _)| matches!(tree.key(*key), "name" | "id"))?;
+        let name: String = tree.key(value).to_lowercase().replace(' ', "-");
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+        (is_name && !name.is_empty() && name.len() <= 40 && !name.starts_with(|c: char| c.is_ascii_digit()))
+            .then_some(name)
+    };
+    let name = |index: usize, other: &str| items.get(index).and_then(named).unwrap_or(other.to_owned());
+    let (first, second) = (name(0, "build"), name(1, "test"));
+    format!(
+        "give each step a name: `steps: {{{first}: {{run: …}}, {second}: {{needs: [{first}], run: …}}}}`; steps without `needs` start at once"
+    )
 }
 
 /// 1 to 100 characters that can be seen, on one line.
@@ -272,7 +320,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     let (fields, wait) = waits::sorted(reader, fields, ("wait", waits::advice));
     let (fields, workflow) = waits::sorted(reader, fields, ("workflow", children::advice));
     let (mut run, mut command, mut function, mut queue) = (None, None, None, None);
-    let (mut args, mut with) = (None, None);
+    let (mut args, mut with, mut shell) = (None, None, None);
     let mut housed = Housed::default();
     let mut of_processes = Vec::new();
     let mut growing = Growing::default();
@@ -283,6 +331,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "function" => function = Some(field),
             "queue" => queue = Some(field),
             "args" => args = Some(field),
+            "shell" => shell = Some(field),
             "with" => with = Some(field),
             "needs" => needs(reader, field, &mut step, &mut spans),
             "when" => {
@@ -296,7 +345,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             }
             "workdir" => {
                 of_processes.push(field);
-                step.workdir = workdir(reader, field);
+                step.workdir = reader.workdir(field);
             }
             "timeout" => step.timeout = reader.timeout(field),
             "retry" => step.retry = reader.retry(field).unwrap_or_default(),
@@ -315,6 +364,14 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "prefers" => demands.prefers = reader.labels(field),
             "artifacts" => files.artifacts = reader.artifacts(field),
             "inputs" => (files.inputs, spans.rare().inputs) = reader.inputs(field).into_iter().unzip(),
+            "isolate" => {
+                spans.rare().isolate = Some(reader.tree.node(field.key).span);
+                files.isolate = reader.boolean(field).unwrap_or_default();
+            }
+            "on_conflict" => {
+                let (kept, span) = reader.on_conflict(field, "the name of a step").unwrap_or_default();
+                (files.on_conflict, spans.rare().keep) = (kept, span);
+            }
             "cache" => {
                 spans.rare().cache = Some(reader.tree.node(field.key).span);
                 step.cache = reader.cache(field).map(Box::new);
@@ -347,6 +404,9 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     };
     if let Some(field) = misplaced {
         does_not_belong(reader, field, advice);
+    }
+    if run.is_none() {
+        reader.misplaced_shell(shell);
     }
     if queue.is_some() {
         let advice = "a remote worker has its own; pass values by `with: {NAME: VALUE}`";
@@ -398,7 +458,8 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         (Some(run), _, _) => {
             let args = input.map(|field| arguments(reader, field)).unwrap_or_default();
             if let Some(script) = script(reader, run) {
-                step.action = Action::Run { script, args };
+                let shell = reader.shell_of(shell, run, &script);
+                step.action = Action::Run { script, args, shell };
             }
         }
         (None, Some(command), _) => {
@@ -477,7 +538,8 @@ fn has_later_action(reader: &Reader<'_>, entry: Field<'_>) -> bool {
     match &reader.tree.node(entry.value).data {
         Data::Map(flat) => Tree::pairs(flat).any(|(key, _)| {
             let key = reader.tree.key(key);
-            !keys::STEP.known.contains(&key) && nearest(key, ["run", "command"]).is_some()
+            !keys::STEP.known.contains(&key)
+                && (foreign::is_action(key) || nearest(key, ["run", "command"]).is_some())
         }),
         Data::Scalar { .. } | Data::List(_) => false,
     }
@@ -520,17 +582,6 @@ pub(super) fn argv(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Stri
 fn arguments(reader: &mut Reader<'_>, field: Field<'_>) -> Vec<crate::expression::Template> {
     let items = reader.list(field, "a list of strings").unwrap_or_default();
     items.into_iter().filter_map(|item| reader.template(item)).collect()
-}
-
-fn workdir(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
-    let workdir = reader.string(field, "a directory")?;
-    if workdir.is_empty() {
-        let finding = reader.wrong(field, "a directory");
-        reader.findings.push(finding);
-        return None;
-    }
-    let advice = "a directory is fixed; let the script change it: `cd \"$DIR\"` with DIR in `env`";
-    reader.literal(field, workdir, advice).then(|| workdir.to_owned())
 }
 
 /// One name, or a list of names. A repeated name says nothing new and is dropped.

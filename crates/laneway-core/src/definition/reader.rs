@@ -5,10 +5,12 @@ use serde_json::{Number, Value};
 
 use super::containers::Named;
 use super::finding::{Finding, Findings, Span, shown};
+use super::foreign;
 use super::scalar::{Scalar, scalar, truth};
 use super::yaml::{Data, NodeId, Tree};
 use crate::expression::{self, Expression, Template};
 use crate::nearest::nearest;
+use crate::shell::Shell;
 
 /// The keys of one kind of mapping.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub(super) struct Reader<'t> {
     pub(super) is_env: bool,
     /// What is read are hooks.
     pub(super) is_hook: bool,
+    /// The shell of scripts that name none.
+    pub(super) shell: Shell,
 }
 
 impl<'t> Reader<'t> {
@@ -111,12 +115,12 @@ impl<'t> Reader<'t> {
         }
         let span = self.tree.node(field.key).span;
         let finding = if keys.later.contains(&name) {
-            Finding::new(format!("`{name}` is not supported yet"), span)
-                .hint("remove it: this version would not act on it")
+            Finding::new(format!("`{name}` is not supported yet"), span).hint(foreign::later(name))
         } else {
-            let hint = match nearest(name, keys.known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys are: {}", keys.known.join(", ")),
+            let hint = match (foreign::key(keys.owner, name), nearest(name, keys.known.iter().copied())) {
+                (Some(ours), _) => ours.to_owned(),
+                (None, Some(near)) => format!("did you mean `{near}`?"),
+                (None, None) => format!("the keys are: {}", keys.known.join(", ")),
             };
             Finding::new(format!("{} has no key {}", keys.owner, shown(name)), span).hint(hint)
         };
@@ -240,7 +244,8 @@ impl<'t> Reader<'t> {
         if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
             return Some(*value);
         }
-        let hint = nearest(text, words).map(|near| format!("did you mean `{near}`?"));
+        let near = || nearest(text, words).map(|near| format!("did you mean `{near}`?"));
+        let hint = foreign::choice(field.name, text).map(str::to_owned).or_else(near);
         let finding = self.wrong(field, &must_be).maybe_hint(hint);
         self.findings.push(finding);
         None

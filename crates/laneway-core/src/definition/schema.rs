@@ -35,6 +35,11 @@ const KEY: &str = "^\\S([\\s\\S]*\\S)?$";
 const VERSION: &str = "^v?[0-9]{1,18}(\\.[0-9]{1,18}){0,31}$|\\$\\{\\{";
 /// A relative path that stays where it is, with `*`, `?` and `**`.
 const ARTIFACT: &str = "^(?!/)(?!.*//)(?!.*/$)(?!(.*/)?\\.\\.?(/|$))[^\\[\\]{}!\\u0000-\\u001f]+$";
+/// A path from the root on, without `..`.
+const ABSOLUTE: &str = "^/(?!(.*/)?\\.\\.(/|$))(?![\\s\\S]*\\$\\{\\{)";
+/// The same, or anything with an expression in it.
+const ARTIFACT_OF_ITEM: &str =
+    "^(?!/)(?!.*//)(?!.*/$)(?!(.*/)?\\.\\.?(/|$))[^\\[\\]{}!\\u0000-\\u001f]+$|\\$\\{\\{";
 /// Text that is taken as it is: no expression may stand in it.
 const LITERAL: &str = "^(?![\\s\\S]*\\$\\{\\{)[\\s\\S]*\\S";
 
@@ -71,7 +76,9 @@ pub fn schema() -> Value {
                 "enum": OnFailure::ALL.map(OnFailure::as_str),
             },
             "timeout": duration("How long a run may take. 0s is no limit."),
+            "cleanup_timeout": duration("How long steps with `when: always` and hooks may take after a cancel or after the run's timeout, counted from that moment. 0s starts none of them. Default: 60s."),
             "env": env("Variables of every step. They can read params and run; a step's own env wins."),
+            "shell": shell("What interprets the scripts that name no shell of their own. Default: sh."),
             "max_parallel_steps": {
                 "description": "How many steps of a level run at once; 0 is one after the other. For execution: levels. Default: 4.",
                 "type": "integer", "minimum": 0, "maximum": u32::MAX,
@@ -83,6 +90,19 @@ pub fn schema() -> Value {
             "placement": {
                 "description": "Which nodes may run the steps of a run: spread, any; pinned, the one that took the first; local, the one it was submitted to. Default: spread.",
                 "enum": Placement::ALL.map(Placement::as_str),
+            },
+            "workspace": {
+                "description": "Where the files of a submitted run lie. Default: each step sees what the steps that it needs have left, on every node. none: files stay on the node that wrote them. path: steps work in this directory, on nodes that have it.",
+                "oneOf": [
+                    {"const": "none"},
+                    {
+                        "type": "object", "additionalProperties": false, "required": ["path"],
+                        "properties": {"path": {
+                            "description": "A path from the root on, the same on every node.",
+                            "type": "string", "pattern": ABSOLUTE,
+                        }},
+                    },
+                ],
             },
             "max_runs": {"$ref": "#/$defs/max_runs"},
             "secrets": {
@@ -162,7 +182,7 @@ fn step() -> Value {
         "type": "object",
         "additionalProperties": false,
         "dependentRequired": {
-            "container": ["image"], "call": ["pool"], "max_parallel": ["for_each"], "fail_fast": ["for_each"],
+            "container": ["image"], "call": ["pool"], "shell": ["run"], "max_parallel": ["for_each"], "fail_fast": ["for_each"],
         },
         "not": {"anyOf": [
             {"required": ["image", "pool"]},
@@ -201,6 +221,7 @@ fn step() -> Value {
                 "description": "Further arguments of the script or program; ${{ … }} can stand in them.",
                 "type": "array", "items": {"$ref": "#/$defs/scalar"},
             },
+            "shell": shell("What interprets the script. Default: that of the workflow."),
             "function": {
                 "description": "A function of the program that embeds Laneway, by name.",
                 "type": "string", "pattern": LITERAL,
@@ -248,8 +269,8 @@ fn step() -> Value {
             },
             "env": env("Variables of this step; ${{ … }} can stand in the values."),
             "workdir": {
-                "description": "Where it runs, relative to the workflow file's directory.",
-                "type": "string", "pattern": LITERAL,
+                "description": "Where it runs, relative to the workflow file's directory; ${{ … }} can stand in it.",
+                "type": "string", "minLength": 1,
             },
             "timeout": duration("How long an attempt may take. 0s is no limit."),
             "retry": {"$ref": "#/$defs/retry"},
@@ -267,17 +288,22 @@ fn step() -> Value {
             "runs_on": labels("Labels that a node must have to run it."),
             "prefers": labels("Labels that a node had better have; they only order."),
             "artifacts": {
-                "description": "Files that it leaves behind, relative to its directory: paths with *, ? and **. Kept if it succeeds.",
+                "description": "Files that it leaves behind, relative to its directory: paths with *, ? and **, in which ${{ item }} and ${{ index }} can stand. Kept if it succeeds.",
                 "type": "array", "uniqueItems": true,
-                "items": {"type": "string", "minLength": 1, "pattern": ARTIFACT},
+                "items": {"type": "string", "minLength": 1, "pattern": ARTIFACT_OF_ITEM},
             },
             "inputs": {
-                "description": "Steps it needs, whose artifacts are put into its directory before it starts.",
+                "description": "Steps it needs, or items of them such as parse[0], whose artifacts are put into its directory before it starts. ${{ … }} can stand in a name.",
                 "oneOf": [
                     {"type": "string", "minLength": 1},
                     {"type": "array", "items": {"type": "string", "minLength": 1}},
                 ],
             },
+            "isolate": {
+                "description": "Whether each attempt works in a copy of the directory of its own. What it changes there and does not declare under artifacts is removed with the copy. Default: false.",
+                "type": "boolean",
+            },
+            "on_conflict": conflict("When steps that it needs changed one file in different ways: fail before it starts, or keep the file of one of them. Default: fail."),
             "cache": {"$ref": "#/$defs/cache"},
             "image": image("Runs in a container of its own, made of this image."),
             "container": {"$ref": "#/$defs/container"},
@@ -292,6 +318,35 @@ fn step() -> Value {
             },
             "description": described_text("What the step is for."),
         },
+    })
+}
+
+fn conflict(description: &str) -> Value {
+    json!({
+        "description": description,
+        "oneOf": [
+            {"enum": ["fail"]},
+            {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["keep"],
+                "properties": {"keep": {"description": "The member whose files are taken.", "type": "string", "pattern": NAME}},
+            },
+        ],
+    })
+}
+
+fn shell(description: &str) -> Value {
+    json!({
+        "description": format!("{description} sh is `sh -e`, bash is `bash -eo pipefail`. A list is a program and its words: the path of the script follows them, or its text behind -c."),
+        "oneOf": [
+            {"enum": ["sh", "bash"]},
+            {
+                "type": "array", "minItems": 1,
+                "prefixItems": [{"$ref": "#/$defs/scalar", "not": {"type": "string", "pattern": "^$|\\$\\{\\{"}}],
+                "items": {"$ref": "#/$defs/scalar", "not": {"type": "string", "pattern": "\\$\\{\\{"}},
+            },
+        ],
     })
 }
 
@@ -498,19 +553,30 @@ fn hook() -> Value {
         },
         "secret": {"description": "Which of the workflow's secrets a callback is signed with.", "type": "string", "pattern": NAME},
     });
-    for key in
-        ["run", "command", "args", "if", "env", "workdir", "timeout", "retry", "runs_on", "description"]
-    {
+    for key in [
+        "run",
+        "command",
+        "args",
+        "shell",
+        "if",
+        "env",
+        "workdir",
+        "timeout",
+        "retry",
+        "runs_on",
+        "description",
+    ] {
         properties[key] = of_a_step["properties"][key].clone();
     }
     json!({
         "description": "A step that runs when a run is over, or a callback.",
         "type": "object",
         "additionalProperties": false,
+        "dependentRequired": {"shell": ["run"]},
         "oneOf": [
             {"required": ["run"], "not": not(&["secret", "post"])},
             {"required": ["command"], "not": not(&["secret", "post"])},
-            {"required": ["post"], "not": not(&["run", "command", "args", "env", "workdir", "runs_on"])},
+            {"required": ["post"], "not": not(&["run", "command", "args", "shell", "env", "workdir", "runs_on"])},
         ],
         "properties": properties,
     })
@@ -548,18 +614,7 @@ fn group() -> Value {
                     },
                 ],
             },
-            "on_conflict": {
-                "description": "With merge: workspace, what becomes of files that members changed in different ways. Default: fail.",
-                "oneOf": [
-                    {"enum": ["fail"]},
-                    {
-                        "type": "object",
-                        "additionalProperties": false,
-                        "required": ["keep"],
-                        "properties": {"keep": {"description": "The member whose files are taken.", "type": "string", "pattern": NAME}},
-                    },
-                ],
-            },
+            "on_conflict": conflict("With merge: workspace, what becomes of files that members changed in different ways. Default: fail."),
             "isolate": {
                 "description": "Each member works in a copy of the run's directory of its own. Implies placement: pinned. Default: false.",
                 "type": "boolean",

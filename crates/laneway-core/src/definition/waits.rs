@@ -47,8 +47,10 @@ pub(super) fn advice(key: &str) -> Option<&'static str> {
         "runs_on" | "prefers" | "priority" | "on_lost" => {
             Some("a wait runs on no node; put it on the step behind it")
         }
-        "args" | "with" | "env" | "workdir" | "artifacts" | "inputs" | "cache" | "image" | "container"
-        | "pool" => Some("a wait runs nothing; put it on the step behind it"),
+        "args" | "shell" | "with" | "env" | "workdir" | "artifacts" | "inputs" | "isolate"
+        | "on_conflict" | "cache" | "image" | "container" | "pool" => {
+            Some("a wait runs nothing; put it on the step behind it")
+        }
         "for_each" | "max_parallel" | "fail_fast" => {
             Some("a wait happens once; put it on the step behind it")
         }

@@ -381,9 +381,34 @@ fn syntax(text: &str, info: &str, at: usize) -> Finding {
     let finding = Finding::new(format!("this is not valid YAML: {info}"), Span::new(at, end));
     if line.trim_start_matches(' ').starts_with('\t') {
         finding.hint("indent with spaces, not with tabs")
+    } else if let Some(quoted) = colon_in_value(line).filter(|_| is_about_colons(info)) {
+        finding.hint(format!("a value that contains `: ` needs quotes: {quoted}"))
     } else if line.contains("${{") {
         finding.hint("put a value that contains `${{ … }}` in quotes: \"${{ … }}\"")
     } else {
         finding
     }
+}
+
+/// Whether the parser may have stopped at a colon of a value that it took for that of a key.
+fn is_about_colons(info: &str) -> bool {
+    info.contains("mapping values are not allowed") || info.contains("did not find expected ',' or '}'")
+}
+
+/// A key whose value has a `: ` of its own, as it has to be written: `run: "echo: hi"`.
+fn colon_in_value(line: &str) -> Option<String> {
+    let colons: Vec<usize> = line.match_indices(": ").map(|(at, _)| at).collect();
+    let is_plain = |text: &str| !text.contains(['{', '}', ',', '[', ']', '"', '\'']);
+    let is_block = !line.contains('{');
+    let pair = colons.windows(2).find(|pair| is_block || is_plain(&line[pair[0]..pair[1]]))?;
+    let begin = line[..pair[0]].rfind(['{', ',']).map_or(0, |at| at + 1);
+    let key = line[begin..pair[0]].trim().trim_start_matches("- ").trim();
+    let rest = &line[pair[0] + 2..];
+    let end = rest.find(['}', ',']).filter(|_| !is_block).unwrap_or(rest.len());
+    let value = rest[..end].trim();
+    if value.starts_with(['"', '\'']) || value.contains('"') && value.contains('\'') {
+        return None;
+    }
+    let quote = if value.contains('"') { '\'' } else { '"' };
+    (!key.is_empty() && key.len() + value.len() <= 80).then(|| format!("{key}: {quote}{value}{quote}"))
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::reads::{KEYWORDS, Read, reads_of};
 use super::template::MAX_RENDERED;
 use super::{Error, Expression, Scope};
+use crate::definition::shown;
 
 /// Instructions of one evaluation. There are no loops, so only a hostile expression comes near.
 const FUEL: u64 = 50_000;
@@ -118,7 +119,8 @@ pub(super) fn compile(source: &str) -> Result<(), Error> {
 }
 
 pub(super) fn evaluate(expression: &Expression, scope: &Scope) -> Result<Value, Error> {
-    let source = &expression.source;
+    let rewritten = item_index(expression, scope);
+    let source = rewritten.as_ref().unwrap_or(&expression.source);
     let failed = |what: String| Error::new(format!("`{source}` {what}"));
     let compiled = ENVIRONMENT
         .compile_expression_owned(source.clone())
@@ -127,7 +129,7 @@ pub(super) fn evaluate(expression: &Expression, scope: &Scope) -> Result<Value, 
     let root = Record { path: String::new(), fields: Arc::new(scope.clone()), missing: Arc::clone(&missing) };
     let result = compiled.eval(minijinja::Value::from_object(root));
     let missing = std::mem::take(&mut *missing.lock().unwrap_or_else(PoisonError::into_inner));
-    let not_set = |path: &str| Error::new(format!("`{path}` is not set"));
+    let not_set = |path: &str| Error::new(format!("`{path}` is not set{}", what_is_there(path, scope)));
 
     if let Some(path) = missing.iter().find(|path| is_read_unguarded(source, path)) {
         return Err(not_set(path));
@@ -155,6 +157,59 @@ pub(super) fn evaluate(expression: &Expression, scope: &Scope) -> Result<Value, 
         return Err(failed("is not a finite number".to_owned()));
     }
     serde_json::to_value(&value).map_err(|error| failed(format!("is not a JSON value: {error}")))
+}
+
+/// The source of an expression that reads `item.index`, which is the place of the item unless the item has an `index` itself.
+fn item_index(expression: &Expression, scope: &Scope) -> Option<String> {
+    let reads_it = expression.reads.iter().any(|path| path == "item.index");
+    let has_own = || scope.get("item").and_then(|item| item.get("index")).is_some();
+    if !reads_it || !scope.contains_key("index") || has_own() {
+        return None;
+    }
+    let mut source = expression.source.clone();
+    for read in reads_of(&source).ok()?.into_iter().rev() {
+        if read.segments == ["item", "index"] {
+            source.replace_range(read.range, "index");
+        }
+    }
+    Some(source)
+}
+
+/// What stands beside a path that is not set: of an output the keys that the step put out.
+fn what_is_there(path: &str, scope: &Scope) -> String {
+    const MAX_KEYS: usize = 12;
+    let Some((above, key)) = path.rsplit_once('.') else { return String::new() };
+    // Names of parameters are checked with the document.
+    if above == "params" {
+        return String::new();
+    }
+    let mut parts = above.split('.');
+    let Some(mut found) = parts.next().and_then(|root| scope.get(root)) else { return String::new() };
+    for part in parts {
+        let Some(below) = found.get(part) else { return String::new() };
+        found = below;
+    }
+    let Value::Object(fields) = found else { return String::new() };
+    let of_step = above.strip_prefix("steps.").and_then(|rest| rest.strip_suffix(".output"));
+    if fields.is_empty() {
+        return match of_step {
+            Some(step) => format!(
+                ": step `{step}` put out nothing; its script can write `{key}=…` to the file \"$LANEWAY_OUTPUT\""
+            ),
+            None => String::new(),
+        };
+    }
+    let owner = of_step.map_or_else(|| format!("`{above}` has"), |step| format!("step `{step}` put out"));
+    let mut names: Vec<String> = fields.keys().take(MAX_KEYS).map(|name| shown(name)).collect();
+    if fields.len() > MAX_KEYS {
+        names.push(format!("and {} more", fields.len() - MAX_KEYS));
+    }
+    let near = crate::nearest::nearest(key, fields.keys().map(String::as_str));
+    let advice = match near {
+        Some(near) => format!("did you mean {}?", shown(near)),
+        None => format!("read one of these, or write `{path} | default(…)`"),
+    };
+    format!(": {owner} {}; {advice}", names.join(", "))
 }
 
 /// Whether the expression reads `path`, or something below it, without asking whether it is there.

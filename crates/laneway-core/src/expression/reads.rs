@@ -169,7 +169,13 @@ fn known(name: &str, token: &Token, kind: &str, all: &[&str]) -> Result<(), Erro
     if all.contains(&name) {
         return Ok(());
     }
+    let loops =
+        ["map", "select", "reject", "selectattr", "rejectattr", "groupby", "filter", "batch", "slice"];
     let advice = match crate::nearest::nearest(name, all.iter().copied()) {
+        _ if loops.contains(&name) => {
+            "an expression has no loops: `for_each` makes a task for each item, and a script can compute a list with `jq`"
+                .to_owned()
+        }
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are: {}", all.join(", ")),
     };

@@ -88,6 +88,24 @@ impl Template {
         })
     }
 
+    /// Returns its text if no expression stands in it.
+    pub fn fixed(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            [_, ..] => None,
+        }
+    }
+
+    /// Returns its text with the same word in the place of every expression: the shape of what it renders to.
+    pub fn shape(&self, word: &str) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Expression(_) => word.to_owned(),
+        };
+        self.parts.iter().map(part).collect()
+    }
+
     /// As it was written.
     pub fn source(&self) -> String {
         let part = |part: &Part| match part {

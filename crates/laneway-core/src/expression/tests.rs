@@ -58,7 +58,13 @@ fn what_is_not_set_is_an_error_that_names_the_path() {
     ] {
         assert_eq!(error(source), "`params.gone` is not set", "{source}");
     }
-    assert_eq!(error("steps.fetch.output.cuont > 1"), "`steps.fetch.output.cuont` is not set");
+    let told =
+        "`steps.fetch.output.cuont` is not set: step `fetch` put out `files`, `count`; did you mean `count`?";
+    assert_eq!(error("steps.fetch.output.cuont > 1"), told);
+    assert_eq!(
+        error("steps[\"my-step\"].output.total"),
+        "`steps.my-step.output.total` is not set: step `my-step` put out nothing; its script can write `total=…` to the file \"$LANEWAY_OUTPUT\""
+    );
     assert_eq!(value("params.gone is defined"), Ok(json!(false)));
     assert_eq!(value("params.gone | default('x')"), Ok(json!("x")));
     assert_eq!(value("params.gone is defined and params.gone > 1"), Ok(json!(false)));
@@ -198,4 +204,16 @@ proptest::proptest! {
             }
         }
     }
+}
+
+#[test]
+fn place_of_an_item_is_its_index_unless_the_item_has_one_itself() {
+    let of = |item: Value, source: &str| {
+        let Value::Object(scope) = json!({"item": item, "index": 3}) else { unreachable!("an object") };
+        Expression::parse(source).expect("valid").evaluate(&scope).map_err(|error| error.message)
+    };
+    assert_eq!(of(json!("a"), "item.index"), Ok(json!(3)));
+    assert_eq!(of(json!({"name": "a"}), "item.name ~ item[\"index\"]"), Ok(json!("a3")));
+    assert_eq!(of(json!({"index": "own"}), "item.index"), Ok(json!("own")));
+    assert_eq!(of(json!([1]), "item.index + index"), Ok(json!(6)));
 }

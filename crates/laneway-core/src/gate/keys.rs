@@ -89,7 +89,7 @@ impl<'a> Keys<'a> {
         Some(Wait { gate: Gate::Rate, key: Some(name), until: Some(until) })
     }
 
-    /// Returns how long a promoted task may wait before it starts: the shortest passage of its rates.
+    /// Returns how long a promoted task may wait until it starts: its shortest passage.
     pub fn passage(&self) -> Option<Duration> {
         let passages = self.limits.iter().filter_map(|limited| match limited.level {
             Level::Capacity { .. } => None,

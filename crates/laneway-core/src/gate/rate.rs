@@ -29,8 +29,8 @@ pub enum Passage {
 
 /// Whether one more may pass at `now`. `tat` is `None` for a rate that nobody has used yet.
 ///
-/// Passages are evenly spaced and never burst, so *any* window has at most `count` starts. A burst of
-/// `count` after a quiet time would allow twice as many in one window.
+/// Passages are evenly spaced and never burst, so *any* window has at most `count` starts. A burst
+/// of `count` after a quiet time would allow twice as many in one window.
 pub fn gcra(tat: Option<Tat>, now: Millis, rate: Rate) -> Passage {
     let start = now.0.saturating_mul(1000);
     let tat = tat.unwrap_or(Tat(start));
@@ -96,7 +96,6 @@ mod tests {
     fn rates_beyond_one_in_a_millisecond_are_kept() {
         let passed = eager(rate(10_000, 1000), Millis(5), 25);
         assert_eq!((passed[0], passed[9], passed[10], passed[24]), (5, 5, 6, 7));
-        assert_eq!(passed.len(), 25);
     }
 
     proptest! {

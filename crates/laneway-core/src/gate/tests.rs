@@ -130,13 +130,23 @@ fn run_at_opens_at_its_very_moment() {
 }
 
 #[test]
-fn clean_up_starts_in_a_halted_run_and_never_in_a_canceled_one() {
-    let clean_up = Facts { when: When::AllDone, counts: Some(counts(0, 0, 1, 0)), ..open() };
+fn clean_up_starts_in_a_halted_run_and_for_a_while_in_a_canceled_one() {
+    let done = Facts { counts: Some(counts(0, 0, 0, 1)), ..open() };
     for closing in [Closing::Halted, Closing::Aborted] {
-        assert_eq!(judge(&Facts { closing: Some(closing), ..clean_up }), Verdict::Open);
+        for when in [When::AllDone, When::Always] {
+            assert_eq!(judge(&Facts { when, closing: Some(closing), ..done }), Verdict::Open);
+        }
     }
     for closing in [Closing::Canceled, Closing::RunTimeout] {
-        assert_eq!(judge(&Facts { closing: Some(closing), ..clean_up }), Verdict::Cancel(closing.reason()));
+        for when in When::ALL {
+            let closed = Facts { when, closing: Some(closing), ..done };
+            let canceled = Verdict::Cancel(closing.reason());
+            assert_eq!(judge(&closed), canceled, "{when:?}: its time is over");
+            let cleaning = Facts { is_cleaning_up: true, ..closed };
+            let expected = if when == When::Always { Verdict::Open } else { canceled };
+            assert_eq!(judge(&cleaning), expected, "{when:?}");
+            assert_eq!(judge(&Facts { is_no_clean_up: true, ..cleaning }), canceled, "{when:?}: in a level");
+        }
     }
 }
 
@@ -167,8 +177,8 @@ proptest! {
         run_at in prop_oneof![3 => Just(None), 1 => (98..103i64).prop_map(|at| Some(Millis(at)))],
         (is_queued, is_paused, has_node) in (prop::bool::weighted(0.1), prop::bool::weighted(0.1), prop::bool::weighted(0.9)),
         (live, max_parallel) in (0..4u32, 1..4u32),
-        (is_no_clean_up, is_led, room) in
-            (prop::bool::weighted(0.1), prop::bool::weighted(0.1), prop::option::of((0..3u32, 1..3u32))),
+        (is_no_clean_up, is_cleaning_up, is_led, room) in
+            (prop::bool::weighted(0.1), prop::bool::ANY, prop::bool::weighted(0.1), prop::option::of((0..3u32, 1..3u32))),
         order in prop::option::of(0..2u32),
         lock in prop::option::of(0..2u32),
         levels in prop::collection::vec(any_level(), 0..4),
@@ -178,6 +188,7 @@ proptest! {
             when,
             counts: needs_of.map(|(a, b, c, d)| counts(a, b, c, d)),
             closing,
+            is_cleaning_up,
             is_no_clean_up,
             condition,
             run_at,
@@ -196,7 +207,7 @@ proptest! {
             },
         };
         let gates = [
-            ("closing", closing.is_none_or(|closing| closing.lets_clean_up() && when.accepts_failure() && !is_no_clean_up)),
+            ("closing", closing.is_none_or(|closing| closing.lets_start(when, is_cleaning_up) && !is_no_clean_up)),
             ("max_runs", !is_queued),
             ("needs", facts.counts.is_none_or(|counts| needs(when, counts) == Needs::Met)),
             ("if", condition != Some(false)),

@@ -20,12 +20,15 @@ mod query;
 pub(crate) mod sample;
 #[cfg(test)]
 mod scale;
+mod sources;
 mod support;
 pub mod text;
+pub mod variables;
 pub mod wire;
 
 pub use fault::{Fault, Place};
 pub use merges::merge_name;
+pub use sources::FileSources;
 
 /// Index of a step in its workflow, in document order; those of items of `for_each` stand behind all of them (`growth.rs`).
 pub type Position = u32;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Fault, Plan};
 use crate::definition::{
-    Action, Execution, Group, OnFailure, OnLost, Placement, Retry, Step, When, Workflow,
+    Action, Execution, Group, OnFailure, OnLost, Placement, Retry, Step, When, Workflow, Workspace,
 };
 use crate::hash::Version;
 
@@ -72,6 +72,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         on_failure: OnFailure::default(),
         execution: Execution::default(),
         timeout: None,
+        cleanup_timeout: Workflow::CLEANUP_TIMEOUT,
         env: Vec::new(),
         steps,
         groups: Vec::new(),
@@ -80,6 +81,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         max_runs: None,
         secrets: Vec::new(),
         placement: Placement::default(),
+        workspace: Workspace::default(),
         triggers: Vec::new(),
         hooks: Vec::new(),
     }

@@ -17,6 +17,28 @@ pub struct Plan<'a> {
     /// Steps that wait for a signal or a moment, and for what.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait<'a>>,
+    /// Variables that scripts read and a worker would not give them, and those that hold secrets of a node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<Variables<'a>>,
+}
+
+/// By step, or by secret.
+#[derive(Debug, Clone, Serialize)]
+pub struct Variables<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<&'a str>,
+    pub names: &'a [String],
+}
+
+pub fn variables<'a>(reads: &'a [super::variables::Reads<'a>]) -> Vec<Variables<'a>> {
+    let variables = |reads: &'a super::variables::Reads<'a>| Variables {
+        step: (!reads.is_secret).then_some(reads.of),
+        secret: reads.is_secret.then_some(reads.of),
+        names: &reads.names,
+    };
+    reads.iter().map(variables).collect()
 }
 
 /// With a `signal`, or in words what else it waits for.
@@ -63,6 +85,7 @@ impl<'a> From<&'a super::Plan> for Plan<'a> {
             critical_path: names(&plan.critical_path),
             prewarm: Prewarm { lane: plan.prewarm.lane, width: plan.prewarm.width },
             waits: plan.workflow.steps.iter().filter_map(wait).collect(),
+            variables: Vec::new(),
         }
     }
 }

@@ -50,6 +50,23 @@ impl PoolEvent {
     }
 }
 
+/// A port with the container that holds it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct HeldPort {
+    pub port: u16,
+    pub pool: String,
+    pub container: String,
+}
+
+/// A task that waits for a port.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PortWaiter {
+    pub pool: String,
+    pub run: RunId,
+    pub step: String,
+    pub attempt: u32,
+}
+
 facts! {
     /// The closed set of facts of a pool.
     pub enum PoolFact;
@@ -86,6 +103,23 @@ facts! {
         pool: String,
         container: String,
         why: EndReason,
+    }
+    /// No port of the host is left for containers of this node, or a task waits for one. Told again
+    /// whenever this changes, until `ports_free`.
+    PortsUsedUp = "ports_used_up" v 1 {
+        first: u16,
+        last: u16,
+        /// How many of them containers of this node hold. The others belong to other programs.
+        held: u32,
+        /// The containers, by port; of many only the first are named.
+        holders: Vec<HeldPort>,
+        /// Tasks that wait for a port, in order.
+        waiting: Vec<PortWaiter>,
+    }
+    /// There is a port again, and no task waits for one.
+    PortsFree = "ports_free" v 1 {
+        first: u16,
+        last: u16,
     }
     /// Its image is being fetched: said when that begins, now and then, and when it is there.
     ImagePullProgress = "image_pull_progress" v 1 {
@@ -126,11 +160,12 @@ impl PoolFact {
             Self::ContainerRunning(_) | Self::ContainerTaken(_) => Some(ContainerState::Running),
             Self::ContainerDormant(_) => Some(ContainerState::Dormant),
             Self::ContainerTerminated(_) => Some(ContainerState::Terminated),
-            Self::ImagePullProgress(_) => None,
+            Self::PortsUsedUp(_) | Self::PortsFree(_) | Self::ImagePullProgress(_) => None,
         }
     }
 
-    /// The pool, and the container where it is about one.
+    /// The pool, and the container where it is about one. What is about the ports of all pools of a
+    /// node has an empty name.
     pub fn names(&self) -> (&str, Option<&str>) {
         match self {
             Self::ContainerStarting(fact) => (&fact.pool, Some(&fact.container)),
@@ -139,8 +174,14 @@ impl PoolFact {
             Self::ContainerTaken(fact) => (&fact.pool, Some(&fact.container)),
             Self::ContainerDormant(fact) => (&fact.pool, Some(&fact.container)),
             Self::ContainerTerminated(fact) => (&fact.pool, Some(&fact.container)),
+            Self::PortsUsedUp(_) | Self::PortsFree(_) => ("", None),
             Self::ImagePullProgress(fact) => (&fact.pool, None),
         }
+    }
+
+    /// Whether it says how the ports of a node are used.
+    pub fn is_about_ports(&self) -> bool {
+        matches!(self, Self::PortsUsedUp(_) | Self::PortsFree(_))
     }
 }
 
@@ -160,6 +201,12 @@ mod tests {
         ),
         ("container_dormant", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
         ("container_terminated", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1","why":"expired"}"#),
+        (
+            "ports_used_up",
+            1,
+            r#"{"first":49200,"last":49201,"held":1,"holders":[{"port":49200,"pool":"warm","container":"laneway-1a2b-warm-1"}],"waiting":[{"pool":"web","run":"0199f2a0-0000-7000-8000-1a2b3c4d5e6f","step":"build","attempt":1}]}"#,
+        ),
+        ("ports_free", 1, r#"{"first":49200,"last":49201}"#),
         (
             "image_pull_progress",
             1,

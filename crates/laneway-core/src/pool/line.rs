@@ -28,9 +28,8 @@ impl Line {
         self.0.push_back(waiter);
     }
 
-    /// For whom the one at this place waits.
-    pub(super) fn run_at(&self, place: usize) -> Option<RunId> {
-        self.0.get(place).map(|waiter| waiter.run)
+    pub(super) fn at(&self, place: usize) -> Option<&Waiter> {
+        self.0.get(place)
     }
 
     /// How many wait for other runs.

@@ -5,8 +5,10 @@
 //! overtaken, and a container that failed takes nobody's place with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::line::{Line, Ticket, Waiter};
+use super::port_use::PortUse;
 use super::state::{ContainerState, EndReason};
 use crate::id::RunId;
 use crate::words::words;
@@ -33,6 +35,16 @@ pub enum Event {
     Canceled(Ticket),
     /// `acquire_timeout` is over.
     TimedOut(Ticket),
+    /// A port for the first of `port_tickets`. If none is left, nothing starts and the caller
+    /// returns the port.
+    PortGranted,
+    /// A port for a container that is warmed ahead, for a run if it was warmed for one.
+    SparePort(Option<RunId>),
+    /// A start has no port: another program took it, and no other port was free. Its task goes on
+    /// waiting.
+    PortLost(ContainerNumber),
+    /// A task needs the port of this container. Only what is still dormant ends.
+    Evict(ContainerNumber),
     /// A task has ended. Not clean: something of it may still run in there.
     Released {
         ticket: Ticket,
@@ -101,6 +113,12 @@ pub enum Action {
         ticket: Ticket,
         fault: Fault,
     },
+    /// Refuse a task that waited too long for a port. The caller knows which containers hold them.
+    RefuseForPort {
+        ticket: Ticket,
+    },
+    /// Answer with `SparePort` if a port is free and no task waits for one, else do nothing.
+    AskSparePort(Option<RunId>),
 }
 
 words! {
@@ -129,8 +147,25 @@ pub enum Fault {
          `max`, or its tasks more time"
     )]
     TimedOut { max: usize },
+    #[error(
+        "no host port became free for the pool `{pool}` within `acquire_timeout` ({}): {ports}; {}",
+        waited(*timeout), free_ports_hint(ports)
+    )]
+    NoPort { pool: String, timeout: Option<Duration>, ports: Box<PortUse> },
     #[error("the pool is closed: this node stops")]
     Closed,
+}
+
+fn waited(timeout: Option<Duration>) -> String {
+    timeout.map_or_else(|| "none".to_owned(), |timeout| format!("{timeout:?}"))
+}
+
+fn free_ports_hint(ports: &PortUse) -> String {
+    let widen = "widen the setting `ports`, or raise `acquire_timeout` of the pool";
+    match ports.drain_command() {
+        Some(command) => format!("{widen}, or remove idle containers with `{command}`"),
+        None => widen.to_owned(),
+    }
 }
 
 /// How many containers are where.
@@ -148,6 +183,8 @@ pub struct Counts {
 pub struct Pool {
     mode: Mode,
     max: usize,
+    /// Each container needs a port of the host, and starts only when it has one.
+    needs_ports: bool,
     /// Until they are gone: what is being removed has its place still.
     containers: BTreeMap<ContainerNumber, Container>,
     line: Line,
@@ -211,6 +248,7 @@ impl Pool {
         Self {
             mode,
             max,
+            needs_ports: false,
             containers: BTreeMap::new(),
             line: Line::default(),
             last_number: 0,
@@ -220,8 +258,28 @@ impl Pool {
         }
     }
 
+    /// A pool whose containers each need a port of the host.
+    pub fn needing_ports(self) -> Self {
+        Self { needs_ports: true, ..self }
+    }
+
+    pub fn needs_ports(&self) -> bool {
+        self.needs_ports
+    }
+
     pub fn max(&self) -> usize {
         self.max
+    }
+
+    /// Tickets for each of which a container would start if it had a port, first in line first.
+    /// Tasks that wait for a container of the pool itself, or for its `max`, are not among them.
+    pub fn port_tickets(&self) -> Vec<Ticket> {
+        if !self.needs_ports {
+            return Vec::new();
+        }
+        let room = self.max.saturating_sub(self.containers.len());
+        let places = (self.coming()..self.wanted()).take(room);
+        places.filter_map(|place| self.line.at(place)).map(|waiter| waiter.ticket).collect()
     }
 
     /// Nothing is left of it.
@@ -246,6 +304,11 @@ impl Pool {
     /// The state of each container that is not gone.
     pub fn states(&self) -> impl Iterator<Item = (ContainerNumber, ContainerState)> + '_ {
         self.containers.iter().map(|(number, container)| (*number, container.phase.state()))
+    }
+
+    /// Whether a container sleeps, and nothing is done about it yet.
+    pub fn is_dormant(&self, number: ContainerNumber) -> bool {
+        self.is_in(number, |phase| matches!(phase, Phase::Dormant { .. }))
     }
 
     /// Whether somebody waits who has nothing to hope for but a container that is being cleaned.
@@ -291,8 +354,35 @@ impl Pool {
                 }
             }
             Event::TimedOut(ticket) => {
+                let needs_port = self.port_tickets().contains(&ticket);
                 if self.line.leave(ticket) {
-                    out.push(Action::Refuse { ticket, fault: Fault::TimedOut { max: self.max } });
+                    out.push(if needs_port {
+                        Action::RefuseForPort { ticket }
+                    } else {
+                        Action::Refuse { ticket, fault: Fault::TimedOut { max: self.max } }
+                    });
+                }
+            }
+            Event::PortGranted => {
+                if !self.port_tickets().is_empty() {
+                    let first = self.line.at(self.coming());
+                    self.start(first.map(|waiter| waiter.run), &mut out);
+                }
+            }
+            Event::SparePort(run) => {
+                if !self.is_closed {
+                    self.start(run, &mut out);
+                }
+            }
+            Event::PortLost(number) => {
+                if self.is_in(number, |phase| matches!(phase, Phase::Starting)) {
+                    self.end(number, EndReason::StartFailed, &mut out);
+                    self.serve(Found::Idle, &mut out);
+                }
+            }
+            Event::Evict(number) => {
+                if self.is_in(number, |phase| matches!(phase, Phase::Dormant { .. })) {
+                    self.end(number, EndReason::Evicted, &mut out);
                 }
             }
             Event::Released { ticket, is_clean } => self.release(ticket, is_clean, &mut out),
@@ -487,20 +577,29 @@ impl Pool {
             }
             out.push(Action::Hand { ticket: waiter.ticket, container: number, found });
         }
-        let wanted = match self.mode {
-            Mode::Multi => self.line.len(),
-            Mode::Single => self.line.len().min(1),
-        };
+        let wanted = self.wanted();
         // What sleeps is there sooner than what starts or is cleaned first, and so it is woken whatever else is on its way.
         for _ in self.waking()..wanted {
             let Some(number) = self.freshest() else { break };
             self.enter(number, Phase::Waking, out);
             out.push(Action::Wake(number));
         }
+        if self.needs_ports {
+            // They start one by one, as ports come for `port_tickets`.
+            return;
+        }
         for place in self.coming()..wanted {
-            if !self.start(self.line.run_at(place), out) {
+            if !self.start(self.line.at(place).map(|waiter| waiter.run), out) {
                 break;
             }
+        }
+    }
+
+    /// How many containers the line could use at once.
+    fn wanted(&self) -> usize {
+        match self.mode {
+            Mode::Multi => self.line.len(),
+            Mode::Single => self.line.len().min(1),
         }
     }
 
@@ -568,7 +667,13 @@ impl Pool {
             return;
         }
         let stays = |container: &&Container| container.doom.is_none() && container.phase != Phase::Ending;
-        for _ in self.containers.values().filter(stays).count()..wanted {
+        let lacking = wanted.saturating_sub(self.containers.values().filter(stays).count());
+        if self.needs_ports {
+            let count = lacking.min(self.max.saturating_sub(self.containers.len()));
+            out.extend((0..count).map(|_| Action::AskSparePort(run)));
+            return;
+        }
+        for _ in 0..lacking {
             if !self.start(run, out) {
                 break;
             }

@@ -10,14 +10,19 @@
 mod event;
 mod line;
 mod manager;
+mod port_line;
+mod port_use;
 mod ports;
 mod state;
 
 pub use event::{
     ContainerDormant, ContainerIdle, ContainerRunning, ContainerStarting, ContainerTaken,
-    ContainerTerminated, ImagePullProgress, PoolEvent, PoolFact,
+    ContainerTerminated, HeldPort, ImagePullProgress, PoolEvent, PoolFact, PortWaiter, PortsFree,
+    PortsUsedUp,
 };
 pub use line::{Ticket, Waiter};
 pub use manager::{Action, ContainerNumber, Counts, Event, Fault, Found, Mode, Pool};
-pub use ports::{Exhausted, Ports};
+pub use port_line::{PoolNumber, PortAction, PortDemand, PortLine};
+pub use port_use::{PortHolder, PortUse};
+pub use ports::Ports;
 pub use state::{ContainerState, EndReason};

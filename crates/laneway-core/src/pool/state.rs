@@ -36,6 +36,8 @@ words! {
         Dirty = "dirty",
         /// It lay dormant for as long as it may.
         Expired = "expired",
+        /// It was dormant, and its port was needed for a task of another container.
+        Evicted = "evicted",
         /// The run that used it was aborted.
         Aborted = "aborted",
         /// Somebody asked for it.

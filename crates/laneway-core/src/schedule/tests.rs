@@ -151,6 +151,24 @@ fn bad_patterns_are_refused_with_the_reason() {
     assert_eq!(refusal(""), format!("it has 0 fields; {five}"));
     assert_eq!(refusal("0 0 30 2 *"), "no day is like that, so it would never start anything");
     assert_eq!(refusal(&"1,".repeat(200)), "it has more than 200 characters");
+    assert_eq!(refusal("61 * * * *"), "`61` is no minute: write 0 to 59");
+    assert_eq!(refusal("0 0 32 * *"), "`32` is no day of the month: write 1 to 31");
+    assert_eq!(refusal("0 2 * * MONDAY"), "`MONDAY` is no weekday: write `MON`, or `1`");
+    assert_eq!(refusal("0 2 * december *"), "`december` is no month: write `DEC`, or `12`");
+    assert_eq!(refusal("0 2 * * FOO"), "`FOO` is no weekday: write SUN to SAT, 0 to 7, or `*`");
+    assert_eq!(refusal("noon * * * *"), "`noon` is no minute: write 0 to 59, or `*`");
+    assert_eq!(refusal("*/0 * * * *"), "`*/0` repeats every 0 minutes; write `*/1` for every one");
+    for fine in [
+        "0 0 L * *",
+        "0 0 15W * *",
+        "0 0 * * 5#2",
+        "0 0 * * MON-FRI",
+        "*/15 0-6/2 1,15 jan,JUL 7",
+        "0 0 LW * *",
+        "0 0 ? * 5L",
+    ] {
+        assert!(Cron::parse(fine).is_ok(), "{fine}");
+    }
     for text in ["61 * * * *", "* 24 * * *", "a b c d e", "*/0 * * * *", "@never", "5-1 * * * *"] {
         assert!(!refusal(text).is_empty(), "{text}");
     }

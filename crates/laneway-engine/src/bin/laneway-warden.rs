@@ -3,13 +3,11 @@
 
 use std::process::ExitCode;
 
-use laneway_engine::warden::{Options, serve};
+use laneway_engine::warden::{Options, Refused, serve};
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    let mark = args.next().unwrap_or_default();
-    let use_cgroups = args.next().as_deref() != Some("--no-cgroups");
-    match serve(Options { mark, use_cgroups }) {
+    let served = Options::read(std::env::args().skip(1)).ok_or(Refused::NoNode).and_then(serve);
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("error: {error}\n").as_bytes());

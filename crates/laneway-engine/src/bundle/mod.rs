@@ -28,6 +28,13 @@ pub struct Bundle {
     pub files: Vec<(PathBuf, u64)>,
 }
 
+impl Bundle {
+    /// A bundle without files.
+    pub fn empty() -> std::io::Result<Self> {
+        Ok(Self { bytes: tar::Builder::new(Vec::new()).into_inner()?, files: Vec::new() })
+    }
+}
+
 /// Why a directory is not packed, or an archive not unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

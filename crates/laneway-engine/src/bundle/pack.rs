@@ -51,12 +51,17 @@ pub fn pack(dir: &Path, packing: &Packing) -> Result<Bundle, Error> {
                 header.set_size(0);
                 append(&mut archive, &mut header, relative, &[])?;
             }
-            Found::File { is_executable, .. } => {
+            Found::File { is_executable, target, .. } => {
                 let bytes = read(&path, MAX_BYTES - total)?;
                 let Some(bytes) = bytes else { return Err(too_large(&root, &found)) };
                 total += bytes.len() as u64;
-                let is_named = packing.include.iter().any(|named| path.starts_with(named));
-                if let Some(why) = sensitive::why(relative, &bytes).filter(|_| !is_named) {
+                // A link is judged by both of its names: neither may hide what the other says.
+                let target = target.as_deref().unwrap_or(relative);
+                let is_below =
+                    |named: &PathBuf| path.starts_with(named) || root.join(target).starts_with(named);
+                let is_named = packing.include.iter().any(is_below);
+                let why = sensitive::why(relative, &bytes).or_else(|| sensitive::why(target, &bytes));
+                if let Some(why) = why.filter(|_| !is_named) {
                     refused.push(format!("{} ({}, {why})", relative.display(), size(bytes.len() as u64)));
                 }
                 files.push((relative.clone(), bytes.len() as u64));
@@ -77,7 +82,21 @@ pub fn pack(dir: &Path, packing: &Packing) -> Result<Bundle, Error> {
 #[derive(Debug)]
 enum Found {
     Dir,
-    File { size: u64, is_executable: bool },
+    /// Of a link, below the root, which file it leads to.
+    File {
+        size: u64,
+        is_executable: bool,
+        target: Option<PathBuf>,
+    },
+}
+
+impl Found {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Dir => 0,
+            Self::File { size, .. } => *size,
+        }
+    }
 }
 
 /// By path, so that the order on disk does not matter.
@@ -94,7 +113,6 @@ fn find(root: &Path, without: &[PathBuf]) -> Result<Finds, Error> {
                 && !without.iter().any(|own| own == entry.path())
         })
         .build();
-    let mut total = 0_u64;
     for entry in walk {
         let entry = entry.map_err(|error| rules(root, error))?;
         if let Some(error) = entry.error() {
@@ -105,11 +123,7 @@ fn find(root: &Path, without: &[PathBuf]) -> Result<Finds, Error> {
         if relative.as_os_str().is_empty() {
             continue;
         }
-        let one = look(root, path)?;
-        if let Found::File { size, .. } = one {
-            total = total.saturating_add(size);
-        }
-        found.insert(relative.to_owned(), one);
+        found.insert(relative.to_owned(), look(root, path)?);
         if found.len() > MAX_SEEN {
             break;
         }
@@ -117,6 +131,15 @@ fn find(root: &Path, without: &[PathBuf]) -> Result<Finds, Error> {
     if found.len() > MAX_ENTRIES {
         return Err(Error::TooMany { dir: root.to_owned(), most: crowded(&found) });
     }
+    // A link to what is left out is left out as well.
+    let is_left_out = |one: &Found| match one {
+        Found::File { target: Some(target), .. } => !found.contains_key(target),
+        Found::File { target: None, .. } | Found::Dir => false,
+    };
+    let left_out: Vec<PathBuf> =
+        found.iter().filter(|(_, one)| is_left_out(one)).map(|(path, _)| path.clone()).collect();
+    left_out.iter().for_each(|path| drop(found.remove(path)));
+    let total = found.values().fold(0_u64, |total, one| total.saturating_add(one.size()));
     if total > MAX_BYTES {
         return Err(too_large(root, &found));
     }
@@ -127,10 +150,12 @@ fn find(root: &Path, without: &[PathBuf]) -> Result<Finds, Error> {
 fn look(root: &Path, path: &Path) -> Result<Found, Error> {
     let mut data = std::fs::symlink_metadata(path).map_err(|source| unreadable(path, source))?;
     let is_link = data.file_type().is_symlink();
+    let mut inside = None;
     if is_link {
         let target = path.canonicalize().map_err(|source| unreadable(path, source))?;
-        if !target.starts_with(root) {
-            return Err(Error::LeadsOut { link: path.to_owned(), target });
+        match target.strip_prefix(root) {
+            Ok(relative) => inside = Some(relative.to_owned()),
+            Err(_) => return Err(Error::LeadsOut { link: path.to_owned(), target }),
         }
         data = std::fs::metadata(&target).map_err(|source| unreadable(path, source))?;
     }
@@ -141,7 +166,8 @@ fn look(root: &Path, path: &Path) -> Result<Found, Error> {
         let what = if data.is_dir() { "a link to a directory" } else { "no plain file" };
         return Err(Error::NotAFile { path: path.to_owned(), what });
     }
-    Ok(Found::File { size: data.len(), is_executable: data.permissions().mode() & 0o111 != 0 })
+    let is_executable = data.permissions().mode() & 0o111 != 0;
+    Ok(Found::File { size: data.len(), is_executable, target: inside })
 }
 
 /// `None`: it has grown beyond what there is room for.
@@ -267,6 +293,24 @@ mod tests {
         fs::create_dir(dir.path().join("sub")).expect("made");
         symlink("sub", dir.path().join("loop")).expect("a link");
         assert!(matches!(pack(dir.path(), &Packing::default()), Err(Error::NotAFile { .. })));
+    }
+
+    #[test]
+    fn link_is_judged_by_the_file_that_it_leads_to() {
+        let dir = tempfile::tempdir().expect("dir");
+        write(dir.path(), "prod.env", "A=1");
+        write(dir.path(), ".git/config", "token");
+        symlink("prod.env", dir.path().join("settings")).expect("a link");
+        symlink(".git/config", dir.path().join("remote")).expect("a link");
+        let said = pack(dir.path(), &Packing::default()).expect_err("refused").to_string();
+        assert!(said.contains("settings (3 bytes, it usually holds credentials)"), "{said}");
+        assert!(!said.contains("remote"), "{said}");
+        let include = vec![dir.path().canonicalize().expect("a path").join("prod.env")];
+        let packed = pack(dir.path(), &Packing { include, ..Packing::default() }).expect("packed");
+        assert_eq!(names(&packed), ["prod.env", "settings"], "it is the file that is named");
+        write(dir.path(), IGNORE_FILE, "prod.env\n");
+        let packed = pack(dir.path(), &Packing::default()).expect("packed");
+        assert_eq!(names(&packed), [IGNORE_FILE], "a link to what is left out is left out");
     }
 
     #[test]

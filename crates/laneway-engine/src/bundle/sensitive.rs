@@ -1,6 +1,7 @@
 //! Files that are not packed unless they are named: what looks like a credential, by its name or by how it begins, and what is
 //! larger than a script is. A bundle is stored for every node, and every viewer of a run may see what its steps print.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Larger files have to be named.
@@ -9,9 +10,11 @@ pub const MAX_FILE_BYTES: u64 = 8 << 20;
 /// How far into a file a private key is looked for.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Names of files that hold credentials, whatever is in them.
-const NAMES: [&str; 20] = [
+/// Names of files that hold credentials, whatever is in them. Here and below in small letters: a name in others
+/// means the same file.
+const NAMES: [&str; 21] = [
     ".env",
+    ".envrc",
     ".netrc",
     "_netrc",
     ".pgpass",
@@ -40,15 +43,16 @@ const ENDINGS: [&str; 7] = [".key", ".p12", ".pfx", ".jks", ".keystore", ".kubec
 const IN_DIRECTORIES: [(&str, &str); 4] =
     [(".aws", "credentials"), (".docker", "config.json"), (".kube", "config"), ("gcloud", "credentials.db")];
 
-/// Files with values to fill in, beside `.env`.
-const TEMPLATES: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
+/// What stands beside `env` in the name of a file with values to fill in: `.env.example`, `example.env`.
+const TEMPLATES: [&str; 5] = ["example", "sample", "template", "dist", "defaults"];
 
 /// Why a file is not packed by itself, from its path below the directory that is packed, and from what is in it.
 pub(super) fn why(path: &Path, bytes: &[u8]) -> Option<&'static str> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let dir = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    let is_env = name.starts_with(".env.") && !TEMPLATES.contains(&name.as_ref());
-    if NAMES.contains(&name.as_ref()) || is_env || IN_DIRECTORIES.contains(&(dir.as_ref(), name.as_ref())) {
+    let lower = |name: Option<&OsStr>| name.unwrap_or_default().to_string_lossy().to_lowercase();
+    let (name, dir) = (lower(path.file_name()), lower(path.parent().and_then(Path::file_name)));
+    let env = name.strip_prefix(".env.").or_else(|| name.strip_suffix(".env"));
+    let is_env = env.is_some_and(|beside| !TEMPLATES.contains(&beside));
+    if NAMES.contains(&name.as_str()) || is_env || IN_DIRECTORIES.contains(&(dir.as_str(), name.as_str())) {
         return Some("it usually holds credentials");
     }
     if ENDINGS.iter().any(|ending| name.ends_with(ending)) {
@@ -88,6 +92,13 @@ mod tests {
         for (path, bytes) in [
             (".env", &b""[..]),
             ("sub/.env.production", b""),
+            (".envrc", b""),
+            ("prod.env", b""),
+            ("conf/Staging.ENV", b""),
+            (".ENV.Local", b""),
+            ("ID_RSA", b""),
+            ("a/.AWS/Credentials", b""),
+            ("TLS.Key", b""),
             ("id_ed25519", b""),
             ("a/.aws/credentials", b""),
             (".kube/config", b""),
@@ -101,6 +112,9 @@ mod tests {
         }
         for (path, bytes) in [
             (".env.example", &b"A="[..]),
+            (".Env.Sample", b"A="),
+            ("example.env", b"A="),
+            ("env", b""),
             ("environment", b""),
             ("server.pem", b"-----BEGIN CERTIFICATE-----\n"),
             ("id_rsa.pub", b"ssh-rsa AAAA"),

@@ -43,6 +43,13 @@ pub struct Containers {
     pub start_concurrency: usize,
 }
 
+impl Containers {
+    /// How many ports the range has.
+    pub fn port_count(&self) -> u32 {
+        u32::try_from(self.ports.len()).unwrap_or(u32::MAX)
+    }
+}
+
 impl Default for Containers {
     /// The engine of this host, and nothing of the host's.
     fn default() -> Self {

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use laneway_core::definition::{ATTEMPT_DIR, SECRETS_DIR};
 
+use laneway_core::shell::ScriptForm;
+
 use super::spec::Bind;
 use crate::process::Program;
 
@@ -88,15 +90,10 @@ impl Stage {
         let script = format!("{ATTEMPT_DIR}/script");
         let argv: Vec<String> = match program {
             Program::Command { argv } => argv.clone(),
-            Program::Script { text, args, .. } => {
-                let shell: &[&str] = if text.starts_with("#!") { &[] } else { &["/bin/sh", "-e"] };
-                shell
-                    .iter()
-                    .map(|word| (*word).to_owned())
-                    .chain([script])
-                    .chain(args.iter().cloned())
-                    .collect()
-            }
+            Program::Script { text, name, args, shell } => match shell.form(text, false) {
+                ScriptForm::Text => shell.with_text(text, name, args),
+                form @ (ScriptForm::File | ScriptForm::Executable) => shell.with_file(form, &script, args),
+            },
         };
         if !self.has_variables {
             return argv;
@@ -161,13 +158,20 @@ fn quoted(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use laneway_core::shell::Shell;
+
     use super::*;
 
     #[test]
     fn the_files_of_an_attempt_are_for_it_alone_and_go_with_it() {
         let place = tempfile::tempdir().expect("tempdir");
         let dir = place.path().join("a1");
-        let program = Program::Script { text: "echo hi".into(), name: "s".into(), args: vec!["one".into()] };
+        let program = Program::Script {
+            text: "echo hi".into(),
+            name: "s".into(),
+            args: vec!["one".into()],
+            shell: Shell::Sh,
+        };
         let secrets = [("db".to_owned(), "hunter2".to_owned())];
         let variables = [("TOKEN", "it's")];
         let props = Props { program: &program, secrets: &secrets, variables: &variables, user: None };
@@ -184,6 +188,14 @@ mod tests {
             ["/bin/sh", "-c", ". /run/laneway/variables; exec \"$@\"", "sh"]
         );
         assert_eq!(stage.argv(&program)[4..], ["/bin/sh", "-e", "/run/laneway/script", "one"]);
+        let under = |shell: Shell, args: &[&str]| {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            let program = Program::Script { text: "echo hi".into(), name: "s".into(), args, shell };
+            stage.argv(&program)[4..].to_vec()
+        };
+        assert_eq!(under(Shell::Bash, &["one"]), ["bash", "-eo", "pipefail", "/run/laneway/script", "one"]);
+        let text = Shell::Argv(vec!["ash".into(), "-c".into()]);
+        assert_eq!(under(text, &["one"]), ["ash", "-c", "echo hi", "s", "one"]);
         assert_eq!(stage.binds().len(), 2);
         drop(stage);
         assert!(!dir.exists());

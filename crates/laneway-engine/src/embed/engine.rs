@@ -4,8 +4,8 @@
 //!   submit ──▶ store ◀── worker loop (a task of the caller's runtime) ──▶ functions, processes, containers
 //!   outcome ◀── hints, events ──┘            heartbeat (a thread, where sessions are leases)
 //! ```
-//! `shutdown` lets what runs end, for a while, and gives the rest back, as the loop does when it cannot go on (`life.rs`); what an engine
-//! that was dropped or killed held is found by the next one.
+//! `shutdown` lets what runs end, for a while, and gives the rest back, as the loop does when it cannot go on (`life.rs`). After the loss of
+//! its session the engine joins again with another. What an engine that was dropped or killed held is found by the next one.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,13 +19,13 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::params;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Lease, NewSession, SetAside, Submission};
+use laneway_store::model::{CancelMode, Lease, NewSession, SetAside, Submission};
 use laneway_store::{Open, Options, Store, submission_key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::life::{Life, Session};
+use super::life::{Joined, Life, Session};
 use super::outcome::Outcome;
 use super::workflow::Workflow;
 use super::{Error, WARDEN};
@@ -46,7 +46,7 @@ const MAX_PARALLEL: u32 = 4;
 const QUIET: Duration = Duration::from_secs(5);
 
 /// How an engine is to be.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[must_use = "it does nothing until it is started"]
 pub struct Builder {
     store: String,
@@ -73,7 +73,6 @@ pub struct Engine {
 
 struct Inner {
     store: Arc<dyn Store>,
-    session: SessionId,
     control: Control,
     dir: PathBuf,
     life: Life,
@@ -156,26 +155,47 @@ impl Builder {
         Self { shutdown_grace: grace, ..self }
     }
 
+    /// How long others take this engine for alive without hearing of it, and how often it tells them; 60 s and 5 s
+    /// unless it is said. A process that does not run for so long loses its tasks to others, and joins again when it does.
+    pub fn lease(self, ttl: Duration, every: Duration) -> Self {
+        Self { lease: Lease { ttl, every }, ..self }
+    }
+
     /// Opens the store, which is made if it is not there and migrated if an older program has made it, and begins to take tasks, on the runtime of the caller. What engines that died
     /// have left is taken up.
     pub async fn start(self) -> Result<Engine, Error> {
         let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = std::fs::canonicalize(&dir).map_err(|source| Error::Directory { path: dir, source })?;
         let store = laneway_store::open_with(&self.store, Open::Migrate, &self.options)?;
+        let control = Control::new();
+        let joined = self.join(&store, &control).await?;
+        let join = {
+            let (store, control) = (Arc::clone(&store), control.clone());
+            move || {
+                let (builder, store, control) = (self.clone(), Arc::clone(&store), control.clone());
+                async move { builder.join(&store, &control).await }
+            }
+        };
+        let life = Life::begin(joined, control.clone(), join);
+        Ok(Engine { inner: Arc::new(Inner { store, control, dir, life }) })
+    }
+
+    /// Begins a session, and what works under it.
+    async fn join(&self, store: &Arc<dyn Store>, control: &Control) -> Result<Joined, Error> {
         let session = store.register(self.session()).await?;
-        match self.begin(&store, session).await {
-            Ok((worker, control, heartbeat)) => {
-                let firer = Firer { store: Arc::clone(&store), session, max_parallel: MAX_PARALLEL };
+        match self.begin(store, session).await {
+            Ok((worker, heartbeat)) => {
+                let firer = Firer { store: Arc::clone(store), session, max_parallel: MAX_PARALLEL };
                 let starter = Starter {
-                    store: Arc::clone(&store),
+                    store: Arc::clone(store),
                     session,
                     max_parallel: MAX_PARALLEL,
                     is_local: false,
                 };
                 let beside = vec![tokio::spawn(firer.until_over()), tokio::spawn(starter.until_over())];
-                let own = Session { store: Arc::clone(&store), id: session, heartbeat };
-                let life = Life::begin(worker.until_stopped(control.clone()), beside, own);
-                Ok(Engine { inner: Arc::new(Inner { store, session, control, dir, life }) })
+                let session = Session { store: Arc::clone(store), id: session, heartbeat };
+                let work = Box::pin(worker.until_stopped(control.clone()));
+                Ok(Joined { work, beside, session })
             }
             Err(error) => {
                 drop(store.retire(session, Leaving::because(LeaveReason::Failed)).await);
@@ -190,6 +210,7 @@ impl Builder {
             has_process: self.warden.is_some(),
             has_container: self.warden.is_some() && self.containers.is_some(),
             functions: self.functions.names().map(str::to_owned).collect(),
+            ports: self.containers.as_ref().map(Containers::port_count),
             ..Offer::default()
         };
         let node = NewSession::ephemeral(self.name.clone(), self.slots);
@@ -197,17 +218,18 @@ impl Builder {
     }
 
     async fn begin(
-        self,
+        &self,
         store: &Arc<dyn Store>,
         session: SessionId,
-    ) -> Result<(Worker, Control, Option<Heartbeat>), Error> {
+    ) -> Result<(Worker, Option<Heartbeat>), Error> {
         let start = |what| move |source| Error::Start { what, source };
         let has_warden = self.warden.is_some();
         let watches_engine = has_warden && self.containers.is_some();
-        let (program, args) = self.warden.unwrap_or_default();
+        let (program, args) = self.warden.clone().unwrap_or_default();
         let lock = Some(laneway_store::warden_lock(store.dir(), session));
         let lease = store.lease_file(session).map(|lease| lease.path().to_owned());
-        let command = WardenCommand { program, args, lock, lease, use_cgroups: true };
+        let is_leased = store.takes_lease();
+        let command = WardenCommand { program, args, lock, lease, use_cgroups: true, is_leased };
         // Functions need none, and then no process is started at all.
         let warden = if has_warden {
             Warden::start(command).map_err(start("the warden"))?
@@ -229,7 +251,8 @@ impl Builder {
             None
         };
         return_what_is_left(store.as_ref()).await?;
-        let pass_env: Vec<String> = PASSED.map(str::to_owned).into_iter().chain(self.pass_env).collect();
+        let pass_env: Vec<String> =
+            PASSED.map(str::to_owned).into_iter().chain(self.pass_env.iter().cloned()).collect();
         let ground =
             if store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };
         let means = Means {
@@ -238,15 +261,16 @@ impl Builder {
             slots: self.slots as usize,
             kill_grace: self.kill_grace,
             warden,
-            functions: self.functions,
-            containers: self.containers.unwrap_or_default(),
+            functions: self.functions.clone(),
+            containers: self.containers.clone().unwrap_or_default(),
             pulse: heartbeat.as_ref().map(Heartbeat::pulse),
             counts,
             max_poll_interval: Duration::from_secs(15),
             takes_results: true,
+            workspace_max_bytes: crate::WORKSPACE_MAX_BYTES,
         };
         let worker = Worker { means, ground, watches_engine, shutdown_grace: self.shutdown_grace };
-        Ok((worker, Control::new(), heartbeat))
+        Ok((worker, heartbeat))
     }
 }
 
@@ -306,14 +330,14 @@ impl Engine {
             Error::Params(lines.join("; "))
         })?;
         let max_parallel = plan.workflow.max_parallel.map_or(MAX_PARALLEL, |number| number.get());
-        let submission = Submission {
+        let mut submission = Submission {
             plan: Arc::new(plan),
             document,
             dir: self.inner.dir.to_string_lossy().into_owned(),
             bundle: None,
             params,
             max_parallel,
-            session: self.inner.session,
+            session: self.inner.life.session(),
             is_shared: true,
             is_paused: false,
             key,
@@ -321,9 +345,18 @@ impl Engine {
             origin: None,
             parent: None,
             no_cache: false,
+            end_by: None,
         };
-        let id = self.inner.store.submit(submission).await?;
-        Ok(self.attach(id))
+        loop {
+            match self.inner.store.submit(submission.clone()).await {
+                Ok(id) => return Ok(self.attach(id)),
+                // Nothing was written, and the engine is about to join again.
+                Err(laneway_store::Error::SessionOver { .. }) => {
+                    submission.session = self.inner.life.session_after(submission.session).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// A run that was submitted before, by whomever.
@@ -344,8 +377,9 @@ impl Engine {
         self.inner.life.end().await
     }
 
-    /// Waits until nobody here takes tasks any more, and says why: it was shut down, or something was wrong that does not pass, and what
-    /// it held was given back. A program that is to go on working starts another engine then.
+    /// Waits until this engine takes no more tasks, and says why: it was shut down, or something was wrong that does not pass, and what
+    /// it held was given back. A program that is to go on working starts another engine then. The loss of its session is no such end:
+    /// the engine joins again.
     pub async fn ended(&self) -> String {
         self.inner.life.over().await
     }
@@ -355,7 +389,7 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dir: &Path = &self.inner.dir;
         f.debug_struct("Engine")
-            .field("session", &self.inner.session)
+            .field("session", &self.inner.life.session())
             .field("dir", &dir)
             .finish_non_exhaustive()
     }
@@ -370,9 +404,10 @@ impl Run {
         Ok(self.engine.inner.store.status(self.id).await?)
     }
 
-    /// Ends it: what runs is stopped, nothing of it starts any more.
+    /// Ends it: what runs is stopped, and nothing of it but steps with `when: always` starts any
+    /// more. These and hooks have until the document's `cleanup_timeout` has passed.
     pub async fn cancel(&self) -> Result<(), Error> {
-        self.engine.inner.store.cancel(self.id, "embedded").await?;
+        self.engine.inner.store.cancel(self.id, "embedded", CancelMode::CleanUp).await?;
         Ok(())
     }
 

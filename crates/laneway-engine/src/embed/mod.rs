@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 
-use crate::warden::{Options, serve};
+use crate::warden::{Options, Refused, serve};
 
 /// The word by which a program is asked to be its own warden.
 const WARDEN: &str = "laneway-warden";
@@ -69,6 +69,35 @@ pub enum Error {
     Stopped(String),
 }
 
+impl Error {
+    /// Whether others have ended the session: the process did not run for too long, or could not reach the store.
+    fn is_loss_of_session(&self) -> bool {
+        matches!(
+            self,
+            Self::Worker(
+                crate::Error::Fenced { .. } | crate::Error::Store(laneway_store::Error::SessionOver { .. })
+            ) | Self::Store(laneway_store::Error::SessionOver { .. })
+        )
+    }
+
+    /// Whether the same may succeed later, as when a database is away.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Store(error) | Self::Worker(crate::Error::Store(error)) => error.is_passing(),
+            Self::Worker(crate::Error::Fenced { .. } | crate::Error::Files { .. })
+            | Self::Document(_)
+            | Self::Params(_)
+            | Self::Key(_)
+            | Self::Start { .. }
+            | Self::Directory { .. }
+            | Self::NotSucceeded { .. }
+            | Self::NoSuchStep { .. }
+            | Self::Output { .. }
+            | Self::Stopped(_) => false,
+        }
+    }
+}
+
 /// Lets a program be its own warden ([`Builder::own_warden`]): to be called first thing in `main`, before any runtime. It does nothing
 /// unless the program was started by an engine for that; then it gives the exit code with which to end.
 pub fn warden() -> Option<ExitCode> {
@@ -76,9 +105,8 @@ pub fn warden() -> Option<ExitCode> {
     if args.next().as_deref() != Some(WARDEN) {
         return None;
     }
-    let mark = args.next().unwrap_or_default();
-    let use_cgroups = args.next().as_deref() != Some("--no-cgroups");
-    Some(match serve(Options { mark, use_cgroups }) {
+    let served = Options::read(args).ok_or(Refused::NoNode).and_then(serve);
+    Some(match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("no warden: {error}");

@@ -238,7 +238,7 @@ fn hash_below(root: &OwnedFd, path: &Path, was: &Stamp) -> io::Result<Option<Str
     if seen.stamp != *was { Ok(None) } else { hash(&mut file).map(Some) }
 }
 
-pub(super) fn hash(file: &mut File) -> io::Result<String> {
+pub(crate) fn hash(file: &mut File) -> io::Result<String> {
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {

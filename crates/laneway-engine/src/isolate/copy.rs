@@ -152,7 +152,7 @@ pub(super) fn finish(into: impl AsFd, seen: &Seen) -> io::Result<()> {
 }
 
 /// The bytes of a file, shared where that is possible, else copied within the kernel where that is.
-pub(super) fn content(mut from: &File, mut into: &File, can_clone: bool) -> io::Result<()> {
+pub(crate) fn content(mut from: &File, mut into: &File, can_clone: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if can_clone && rustix::fs::ioctl_ficlone(into, from).is_ok() {
         return Ok(());

@@ -49,7 +49,7 @@ impl Links {
 }
 
 /// The target of a link.
-pub(super) fn target(at: &OwnedFd, name: &CStr) -> io::Result<PathBuf> {
+pub(crate) fn target(at: &OwnedFd, name: &CStr) -> io::Result<PathBuf> {
     let target = readlinkat(at, name, Vec::new())?;
     Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
 }

@@ -15,7 +15,7 @@ use super::{Error, Means, overlay};
 
 /// What is written in a cell as soon as it is there.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     /// Of the cell itself.
     cell: Identity,
     /// Everything is copied.
@@ -32,7 +32,7 @@ impl Mark {
 }
 
 /// Makes an empty cell.
-pub(super) fn make(cell: &Path) -> Result<(), Error> {
+pub(crate) fn make(cell: &Path) -> Result<(), Error> {
     let failed = || Error::files("make", cell);
     if let Some(above) = cell.parent() {
         laneway_store::private::create_dir_all(above).map_err(failed())?;
@@ -60,7 +60,7 @@ fn write(cell: &OwnedFd, mark: &Mark) -> io::Result<()> {
 }
 
 /// The mark of a cell that is there and was made here; an error for a directory that somebody else put in its place.
-pub(super) fn read(cell: &Path) -> Result<Option<Mark>, Error> {
+pub(crate) fn read(cell: &Path) -> Result<Option<Mark>, Error> {
     Ok(open(cell)?.map(|(_, mark)| mark))
 }
 
@@ -104,7 +104,7 @@ fn open(cell: &Path) -> Result<Option<(OwnedFd, Mark)>, Error> {
 }
 
 /// Removes a cell with all that is in it. Does nothing if it is not there.
-pub(super) fn remove(cell: &Path) -> Result<(), Error> {
+pub(crate) fn remove(cell: &Path) -> Result<(), Error> {
     if open(cell)?.is_none() {
         return Ok(());
     }
@@ -122,7 +122,7 @@ pub(super) fn remove(cell: &Path) -> Result<(), Error> {
 }
 
 /// Removes what is in a directory, by handles, and never beyond its file system: what is mounted there is somebody else's.
-fn empty(at: &OwnedFd, dev: u64, but: Option<&CStr>, depth: usize) -> io::Result<()> {
+pub(crate) fn empty(at: &OwnedFd, dev: u64, but: Option<&CStr>, depth: usize) -> io::Result<()> {
     if depth > 4 * walk::DEEPEST {
         return Err(io::Error::other("it lies too deep"));
     }

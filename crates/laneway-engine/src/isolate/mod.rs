@@ -15,13 +15,13 @@
 //! is copied, compared or removed leads nobody out of it.
 
 mod apply;
-mod changes;
-mod copy;
+pub(crate) mod changes;
+pub(crate) mod copy;
 mod given;
-mod links;
-mod mark;
-mod overlay;
-mod walk;
+pub(crate) mod links;
+pub(crate) mod mark;
+pub(crate) mod overlay;
+pub(crate) mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -349,6 +349,13 @@ impl Isolates {
         let of_run = self.home.join(run.to_string());
         // What was merged is remembered as long as somebody may ask; without cells it is a line or two.
         let _ = std::fs::remove_dir(&of_run);
+        Ok(())
+    }
+
+    /// Removes the copy of one attempt.
+    pub fn discard(&self, run: RunId, cell: &CellName) -> Result<(), Error> {
+        mark::remove(&self.dir(run, cell))?;
+        let _ = std::fs::remove_dir(self.home.join(run.to_string()));
         Ok(())
     }
 

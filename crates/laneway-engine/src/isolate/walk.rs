@@ -11,17 +11,17 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 
 /// Directories within each other. A handle is open for each on the way down.
-pub(super) const DEEPEST: usize = 256;
+pub(crate) const DEEPEST: usize = 256;
 
 /// What a file or directory is, whatever it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub(super) struct Identity {
-    pub(super) dev: u64,
-    pub(super) ino: u64,
+pub(crate) struct Identity {
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     File,
     Directory,
     Symlink,
@@ -31,35 +31,39 @@ pub(super) enum Kind {
 
 /// One look at something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) kind: Kind,
-    pub(super) mode: u32,
-    pub(super) stamp: Stamp,
+pub(crate) struct Seen {
+    pub(crate) kind: Kind,
+    pub(crate) mode: u32,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    /// How an overlay notes that a path is removed: a character device with this number is nothing else.
+    pub(crate) is_whiteout: bool,
+    pub(crate) stamp: Stamp,
 }
 
 /// As long as this stays the same, so does the content: nobody but the kernel sets the time of the last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Stamp {
-    pub(super) identity: Identity,
-    pub(super) size: u64,
+pub(crate) struct Stamp {
+    pub(crate) identity: Identity,
+    pub(crate) size: u64,
     /// Both in nanoseconds.
-    pub(super) modified: i64,
-    pub(super) changed: i64,
+    pub(crate) modified: i64,
+    pub(crate) changed: i64,
 }
 
 /// A directory by its path, which may lead through symlinks: it is the one place that somebody has named.
-pub(super) fn root(path: &Path) -> io::Result<(OwnedFd, Identity)> {
+pub(crate) fn root(path: &Path) -> io::Result<(OwnedFd, Identity)> {
     let fd = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let identity = seen(&fstat(&fd)?).stamp.identity;
     Ok((fd, identity))
 }
 
-pub(super) fn identity(path: &Path) -> io::Result<Identity> {
+pub(crate) fn identity(path: &Path) -> io::Result<Identity> {
     Ok(seen(&statat(CWD, path, AtFlags::empty())?).stamp.identity)
 }
 
 /// A directory within another one.
-pub(super) fn directory(at: impl AsFd, name: &CStr) -> io::Result<(OwnedFd, Seen)> {
+pub(crate) fn directory(at: impl AsFd, name: &CStr) -> io::Result<(OwnedFd, Seen)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(at, name, flags, Mode::empty())?;
     let seen = seen(&fstat(&fd)?);
@@ -67,7 +71,7 @@ pub(super) fn directory(at: impl AsFd, name: &CStr) -> io::Result<(OwnedFd, Seen
 }
 
 /// A file within a directory; an error for anything else. Without waiting: it may have become a pipe.
-pub(super) fn file(at: impl AsFd, name: &CStr) -> io::Result<(File, Seen)> {
+pub(crate) fn file(at: impl AsFd, name: &CStr) -> io::Result<(File, Seen)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = openat(at, name, flags, Mode::empty())?;
     let seen = seen(&fstat(&fd)?);
@@ -78,7 +82,7 @@ pub(super) fn file(at: impl AsFd, name: &CStr) -> io::Result<(File, Seen)> {
 }
 
 /// What stands under a name; `None` for nothing.
-pub(super) fn look(at: impl AsFd, name: &CStr) -> io::Result<Option<Seen>> {
+pub(crate) fn look(at: impl AsFd, name: &CStr) -> io::Result<Option<Seen>> {
     match statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(seen(&stat))),
         Err(rustix::io::Errno::NOENT) => Ok(None),
@@ -86,12 +90,12 @@ pub(super) fn look(at: impl AsFd, name: &CStr) -> io::Result<Option<Seen>> {
     }
 }
 
-pub(super) fn again(file: impl AsFd) -> io::Result<Seen> {
+pub(crate) fn again(file: impl AsFd) -> io::Result<Seen> {
     Ok(seen(&fstat(file)?))
 }
 
 /// Everything in a directory, by name.
-pub(super) fn names(at: impl AsFd) -> io::Result<Vec<CString>> {
+pub(crate) fn names(at: impl AsFd) -> io::Result<Vec<CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(at)? {
         let entry = entry?;
@@ -105,7 +109,7 @@ pub(super) fn names(at: impl AsFd) -> io::Result<Vec<CString>> {
 }
 
 /// The directory in which a relative path stands, and its name there. Every part of the way is a real directory.
-pub(super) fn parent(root: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, CString)> {
+pub(crate) fn parent(root: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, CString)> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
     let mut at = root.try_clone()?;
     for part in path.parent().into_iter().flat_map(Path::components) {
@@ -117,11 +121,11 @@ pub(super) fn parent(root: &OwnedFd, path: &Path) -> io::Result<(OwnedFd, CStrin
     Ok((at, c_name(name)?))
 }
 
-pub(super) fn c_name(name: &OsStr) -> io::Result<CString> {
+pub(crate) fn c_name(name: &OsStr) -> io::Result<CString> {
     CString::new(name.as_bytes()).map_err(|_| io::Error::other("a name with a NUL"))
 }
 
-pub(super) fn os_name(name: &CStr) -> &OsStr {
+pub(crate) fn os_name(name: &CStr) -> &OsStr {
     OsStr::from_bytes(name.to_bytes())
 }
 
@@ -137,6 +141,10 @@ fn seen(stat: &Stat) -> Seen {
     Seen {
         kind,
         mode: stat.st_mode as u32 & 0o7777,
+        user: stat.st_uid,
+        group: stat.st_gid,
+        is_whiteout: FileType::from_raw_mode(stat.st_mode as _) == FileType::CharacterDevice
+            && stat.st_rdev == 0,
         stamp: Stamp {
             identity: Identity { dev: stat.st_dev as u64, ino: stat.st_ino as u64 },
             size: stat.st_size as u64,

@@ -12,6 +12,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use laneway_store::monotonic_time;
 use laneway_torture::{Point, pass};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ use super::stop::{Level, StopSignal};
 use super::{Ending, Job, Outcome, output};
 use crate::log;
 use crate::secret::Masks;
-use crate::warden::{Ended, Exit, Group, Warden};
+use crate::warden::{Ended, Exit, Group, Limits, Warden};
 
 /// Output is waited for no longer than this once everything is killed: a process that nobody can find may
 /// keep the pipe open for ever.
@@ -61,10 +62,13 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
     pass(Point::LaunchPrepared);
     // What it waited for is no part of its time.
     let begun = Instant::now();
+    // For the warden, which ends the step if this process is frozen then.
+    let deadline = job.timeout.and_then(|timeout| monotonic_time().checked_add(timeout));
+    let limits = Limits { deadline, grace: job.kill_grace };
     let mut tries = 0;
     loop {
         let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
-        let (group, pump) = match start(&warden, &launch, log) {
+        let (group, pump) = match start(&warden, &launch, limits, log) {
             Ok(started) => started,
             Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
         };
@@ -116,8 +120,13 @@ const SPACE_PAUSE: Duration = Duration::from_millis(250);
 const BUSY_TRIES: u32 = 100;
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-fn start(warden: &Warden, launch: &Launch, log: log::Writer) -> Result<(Group, Pump), StartError> {
-    let mut group = warden.spawn(launch).map_err(|source| explain_handing_over(launch, source))?;
+fn start(
+    warden: &Warden,
+    launch: &Launch,
+    limits: Limits,
+    log: log::Writer,
+) -> Result<(Group, Pump), StartError> {
+    let mut group = warden.spawn(launch, limits).map_err(|source| explain_handing_over(launch, source))?;
     // Registering the pipes only fails at a limit of the system; the group is killed as it is dropped.
     let pump = Pump::new(&mut group, log).map_err(|source| StartError::Limit { source })?;
     Ok((group, pump))
@@ -163,6 +172,14 @@ impl Attempt {
                     .to_owned(),
             ),
         };
+        if self.group.has_timed_out() {
+            self.cut_short.get_or_insert(Outcome::TimedOut);
+            // The warden has begun the grace.
+            if self.level == Level::Run {
+                self.level = Level::Stop;
+                self.deadline = Instant::now().checked_add(grace);
+            }
+        }
         let outcome = self.cut_short.take().unwrap_or(outcome);
         if !self.wait_for_members(stop, grace).await {
             self.pump

@@ -6,8 +6,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use laneway_core::shell::{ScriptForm, Shell};
+
 use super::explain::StartError;
-use super::script::{self, Shape};
+use super::script;
 use super::{InheritEnv, Job, Program};
 
 /// A program ready to be spawned.
@@ -55,14 +57,21 @@ impl Launch {
             stdin,
         };
         match &job.program {
-            Program::Script { text, name, args } => {
-                launch.set_script(text, name, args, &job.scratch)?;
+            Program::Script { text, name, args, shell } => {
+                let argv = match shell.form(text, true) {
+                    ScriptForm::Text => shell.with_text(text, name, args),
+                    form @ (ScriptForm::File | ScriptForm::Executable) => {
+                        let file = script::write(&absolute(&job.scratch)?, text)?;
+                        shell.with_file(form, &file.to_string_lossy(), args)
+                    }
+                };
+                launch.set_argv(&argv)?;
+                if *shell == Shell::Sh && launch.arg0 == "/bin/sh" {
+                    "sh".clone_into(&mut launch.arg0);
+                }
             }
             Program::Command { argv } => {
-                let (first, rest) = argv.split_first().ok_or(StartError::Empty)?;
-                launch.program = launch.find(first)?;
-                launch.arg0.clone_from(first);
-                launch.args = rest.to_vec();
+                launch.set_argv(argv)?;
             }
         }
         for arg in std::iter::once(&launch.arg0).chain(&launch.args) {
@@ -73,34 +82,11 @@ impl Launch {
         Ok(launch)
     }
 
-    fn set_script(
-        &mut self,
-        text: &str,
-        name: &str,
-        args: &[String],
-        scratch: &Path,
-    ) -> Result<(), StartError> {
-        let shell = |args: &mut Vec<String>, more: &[&str]| {
-            args.extend(more.iter().map(|&arg| arg.to_owned()));
-            (PathBuf::from("/bin/sh"), "sh".to_owned())
-        };
-        (self.program, self.arg0) = match script::shape(text) {
-            Shape::Inline => {
-                // A script that starts with `-` would be taken for an option. A space keeps line numbers.
-                let guard = if text.starts_with(['-', '+']) { " " } else { "" };
-                shell(&mut self.args, &["-e", "-c", &format!("{guard}{text}"), name])
-            }
-            Shape::ShellFile => {
-                let file = script::write(&absolute(scratch)?, text)?;
-                shell(&mut self.args, &["-e", &file.to_string_lossy()])
-            }
-            Shape::Executable => {
-                let file = script::write(&absolute(scratch)?, text)?;
-                let name = file.to_string_lossy().into_owned();
-                (file, name)
-            }
-        };
-        self.args.extend_from_slice(args);
+    fn set_argv(&mut self, argv: &[String]) -> Result<(), StartError> {
+        let (first, rest) = argv.split_first().ok_or(StartError::Empty)?;
+        self.program = self.find(first)?;
+        self.arg0.clone_from(first);
+        self.args = rest.to_vec();
         Ok(())
     }
 

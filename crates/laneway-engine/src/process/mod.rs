@@ -16,6 +16,7 @@ mod pump;
 mod script;
 mod stop;
 
+use laneway_core::shell::Shell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,9 +57,9 @@ pub struct Job {
 /// What to run. Never a string that is put together for a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// Runs under `/bin/sh -e`, or under what its `#!` line names. `name` is its `$0` where it is handed
-    /// to the shell; one that has to be a file (`#!`, or more than 100 KiB) sees that file as `$0`.
-    Script { text: String, name: String, args: Vec<String> },
+    /// Runs under its shell, or under what its `#!` line names. `name` is its `$0` where its text is handed
+    /// to a shell; one that has to be a file (`#!`, or more than 100 KiB) sees that file as `$0`.
+    Script { text: String, name: String, args: Vec<String>, shell: Shell },
     /// The first word is looked up in PATH, or in the working directory if it is a relative path with a slash.
     Command { argv: Vec<String> },
 }

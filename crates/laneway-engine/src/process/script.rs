@@ -11,30 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::explain::StartError;
 
-/// Linux takes 128 KiB in one argument; what is larger has to be a file.
-const INLINE: usize = 100 * 1024;
-
-/// How a script is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// `/bin/sh -e -c SCRIPT NAME ARGS…`
-    Inline,
-    /// `/bin/sh -e FILE ARGS…`
-    ShellFile,
-    /// `FILE ARGS…`, by its `#!` line.
-    Executable,
-}
-
-pub(super) fn shape(text: &str) -> Shape {
-    if text.starts_with("#!") {
-        Shape::Executable
-    } else if text.len() > INLINE {
-        Shape::ShellFile
-    } else {
-        Shape::Inline
-    }
-}
-
 /// Makes the script's file, or finds it, whole and unchanged.
 pub(super) fn write(scratch: &Path, text: &str) -> Result<PathBuf, StartError> {
     let hash = blake3::hash(text.as_bytes()).to_hex();
@@ -78,14 +54,6 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_shape_of_a_script_follows_from_its_first_line_and_size() {
-        assert_eq!(shape("echo hi"), Shape::Inline);
-        assert_eq!(shape("#!/usr/bin/env python3\n"), Shape::Executable);
-        assert_eq!(shape(&"#".repeat(INLINE)), Shape::Inline);
-        assert_eq!(shape(&"#".repeat(INLINE + 1)), Shape::ShellFile);
-    }
 
     #[test]
     fn a_script_file_is_shared_and_healed() {

@@ -158,7 +158,7 @@ impl Tender {
                 // It is asked to let go, and whether it has begun is not known.
                 Some(Verdict::GiveBack) => self.store.take_back(vec![*claim]).await.map(drop),
                 Some(Verdict::End { outcome, took }) => {
-                    let ended = Finished { claim: *claim, outcome, took };
+                    let ended = Finished::new(*claim, outcome, took);
                     self.store.finish(vec![ended], None).await.map(drop)
                 }
             };

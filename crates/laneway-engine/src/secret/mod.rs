@@ -36,6 +36,8 @@ pub enum Error {
     TooShort { name: String },
     #[error("secret `{name}` has more than {MAX_LENGTH} bytes, or is no text")]
     Unfit { name: String },
+    #[error("secret `{name}`: the store has no secret `{stored}`; `laneway secret set {stored}` makes it")]
+    NotStored { name: String, stored: String },
     #[error(transparent)]
     Store(#[from] laneway_store::Error),
 }
@@ -95,7 +97,11 @@ pub async fn find(store: &dyn Store, name: &str, source: &SecretSource, dir: &Pa
             strip_newline(String::from_utf8(bytes).map_err(|_| unfit())?)
         }
         SecretSource::Store(stored) => {
-            let sealed = store.secret(stored).await?;
+            let missing = || Error::NotStored { name: name.to_owned(), stored: stored.clone() };
+            let sealed = store.secret(stored).await.map_err(|error| match error {
+                laneway_store::Error::NoSuchSecret { .. } => missing(),
+                other => other.into(),
+            })?;
             let failed = |source| Error::Sealed { name: name.to_owned(), source };
             let key = Key::load(store.dir()).map_err(failed)?;
             key.open(stored, &sealed).map_err(failed)?

@@ -23,7 +23,7 @@ const PREFIX: &str = "laneway-";
 #[derive(Debug)]
 pub(super) struct Cgroups {
     dir: PathBuf,
-    /// Locked while its owner lives, so that whoever finds the directory can tell.
+    /// Held alone while its owner lives, so that other wardens leave the directory in peace.
     _lock: File,
     /// Where the warden was born.
     base: PathBuf,
@@ -164,6 +164,11 @@ impl Cgroups {
     }
 }
 
+/// Where a warden makes its cgroups if it is born where this process is.
+pub(super) fn dir_of(mark: &str) -> io::Result<PathBuf> {
+    Ok(own_cgroup()?.join(format!("{PREFIX}{mark}")))
+}
+
 /// Kills everything in the cgroups of a warden that is dead, and removes them. Waits for the end of what was
 /// killed, but not for ever. Not to be called by somebody who sits in them.
 pub(super) fn clear_away(dir: &Path) {
@@ -179,7 +184,8 @@ pub(super) fn clear_away(dir: &Path) {
     let _ = fs::remove_dir(dir);
 }
 
-/// A directory whose lock can be taken belongs to nobody: its warden and its node were killed together.
+/// A directory whose lock can be taken belongs to no warden: it and its node were killed together. Shared, so that
+/// wardens that sweep at once do not take each other for its owner: each waits until nothing is left.
 fn sweep(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else {
         return;
@@ -187,7 +193,7 @@ fn sweep(base: &Path) {
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX)
             && let Ok(dir) = File::open(entry.path())
-            && dir.try_lock().is_ok()
+            && dir.try_lock_shared().is_ok()
         {
             clear_away(&entry.path());
         }
@@ -271,7 +277,7 @@ mod tests {
         let dir = base.path().join("laneway-new");
         fs::create_dir(&dir).expect("made");
         let sweeper = File::open(&dir).expect("it is there");
-        sweeper.try_lock().expect("nobody else has it");
+        sweeper.try_lock_shared().expect("no warden has it");
         let making = std::thread::spawn({
             let dir = dir.clone();
             move || make_and_lock(&dir)
@@ -281,6 +287,17 @@ mod tests {
         let lock = making.join().expect("no panic").expect("made and locked");
         assert!(dir.exists());
         assert!(File::open(&dir).expect("it is there").try_lock().is_err(), "{lock:?} holds it");
+    }
+
+    #[test]
+    fn wardens_that_sweep_at_once_both_sweep() {
+        let base = tempfile::tempdir().expect("a directory");
+        let dir = base.path().join("laneway-left");
+        fs::create_dir(&dir).expect("made");
+        let other = File::open(&dir).expect("it is there");
+        other.try_lock_shared().expect("no warden has it");
+        sweep(base.path());
+        assert!(dir.join("cgroup.kill").exists(), "it did not take the other one for the owner");
     }
 
     #[test]

@@ -25,8 +25,9 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc};
 
-use super::protocol::{Answer, Exit, Frames, MAX_FRAME, Request, Spawn};
-use super::{cgroup, leftovers};
+use super::protocol::{Answer, Exit, Frames, Limits, MAX_FRAME, Request, Spawn, millis};
+use super::record::{Record, RecordWriter};
+use super::{LEASED, NO_CGROUPS, cgroup, leftovers};
 use crate::process::Launch;
 
 /// So many wardens in the life of a node: one that keeps dying is a fault to be seen, not to be repaired.
@@ -35,7 +36,7 @@ const MAX_STARTS: u32 = 4;
 /// How the warden is started.
 #[derive(Debug, Clone)]
 pub struct WardenCommand {
-    /// A program that calls [`super::serve`] with what follows `args`: a mark, then perhaps `--no-cgroups`.
+    /// A program that calls [`super::serve`] with what follows `args`, as [`super::Options::read`] reads it.
     pub program: PathBuf,
     pub args: Vec<OsString>,
     /// Held by the warden for its life: whoever obtains this lock knows that it is gone, and all steps with it.
@@ -43,6 +44,8 @@ pub struct WardenCommand {
     /// The lease of the node's session, where that is a file: no warden is started for a session that is condemned.
     pub lease: Option<PathBuf>,
     pub use_cgroups: bool,
+    /// Whether a database judges the node by a lease (`Store::takes_lease`). Then the warden has a guardian.
+    pub is_leased: bool,
 }
 
 /// A handle on this node's warden. When the last one is dropped, the warden kills what still runs, and ends.
@@ -87,6 +90,7 @@ pub(crate) struct Group {
     link: Arc<Link>,
     answers: mpsc::UnboundedReceiver<Answer>,
     is_gone: bool,
+    has_timed_out: bool,
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
 }
@@ -112,7 +116,7 @@ impl Warden {
     }
 
     /// Hands the program over. That it could not be started is told by [`Group::ended`].
-    pub(crate) fn spawn(&self, launch: &Launch) -> io::Result<Group> {
+    pub(crate) fn spawn(&self, launch: &Launch, limits: Limits) -> io::Result<Group> {
         let link = self.link()?;
         let (stdout, their_stdout) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let (stderr, their_stderr) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -127,6 +131,7 @@ impl Warden {
             env: inherited.chain(&launch.env).cloned().collect(),
             workdir: launch.workdir.clone().into(),
             stdin: launch.stdin.clone().unwrap_or_default().into(),
+            limits,
         });
         let frame = request.encode();
         if frame.len() > MAX_FRAME {
@@ -137,7 +142,15 @@ impl Warden {
         lock(&link.tasks).as_mut().ok_or(io::ErrorKind::BrokenPipe)?.insert(id, sender);
         link.send(Outgoing { frame, sent: 0, pipes: vec![their_stdout, their_stderr] });
         pass(Point::SpawnAsked);
-        Ok(Group { id, link, answers, is_gone: false, stdout: Some(stdout), stderr: Some(stderr) })
+        Ok(Group {
+            id,
+            link,
+            answers,
+            is_gone: false,
+            has_timed_out: false,
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+        })
     }
 
     /// Until when others take this node for alive, on the clock of [`super::boot_time`]: then what runs is killed, whatever
@@ -157,6 +170,7 @@ impl Warden {
         *lock(&self.shared.lease) = Some(term);
         let link = lock(&self.shared.link).0.clone();
         if let Some(link) = link {
+            self.shared.tell_guardian(&link);
             link.send(Outgoing::plain(&request));
         }
     }
@@ -166,6 +180,7 @@ impl Warden {
         let is_new = lock(&self.shared.held).insert(name.to_owned(), host.to_owned()).is_none();
         // A new warden is told of all of them.
         if is_new && let Ok(link) = self.link() {
+            self.shared.tell_guardian(&link);
             link.send(Outgoing::plain(&hold_request(host, name)));
         }
     }
@@ -175,6 +190,7 @@ impl Warden {
         lock(&self.shared.held).remove(name);
         let link = lock(&self.shared.link).0.clone();
         if let Some(link) = link {
+            self.shared.tell_guardian(&link);
             link.send(Outgoing::plain(&Request::Release(name.into())));
         }
     }
@@ -194,6 +210,7 @@ impl Warden {
         }
         current.1 += 1;
         let link = Link::start(&self.shared.command)?;
+        self.shared.tell_guardian(&link);
         if let Some(term) = lock(&self.shared.lease).as_ref() {
             link.send(Outgoing::plain(&lease_request(term)));
         }
@@ -202,6 +219,24 @@ impl Warden {
         }
         current.0 = Some(Arc::clone(&link));
         Ok(link)
+    }
+}
+
+impl Shared {
+    /// Writes down what the guardian of this warden has to know, if there is one.
+    fn tell_guardian(&self, link: &Link) {
+        let Some(record) = &link.record else { return };
+        // Read under the lock of the writer, so that the last record is the newest.
+        let mut record = lock(record);
+        let until = match &*lock(&self.lease) {
+            Some(LeaseTerm::Until(until)) => Some(*until),
+            Some(LeaseTerm::Heard(..)) | None => None,
+        };
+        let held = lock(&self.held);
+        let containers = held.iter().map(|(name, host)| (host.into(), name.into())).collect();
+        if let Err(error) = record.write(&Record { until, containers }) {
+            tracing::error!(%error, "the guardian of the warden does not know of the lease");
+        }
     }
 }
 
@@ -216,17 +251,25 @@ impl Drop for Shared {
 impl Group {
     /// Waits until the leader has exited, or could not be started.
     pub(crate) async fn ended(&mut self) -> Ended {
-        match self.answers.recv().await {
-            Some(Answer::Exited(_, exit)) => Ended::Exited(exit),
-            Some(Answer::Failed(_, errno)) => {
-                self.is_gone = true;
-                Ended::Failed(io::Error::from_raw_os_error(errno))
-            }
-            Some(Answer::Ready(_) | Answer::Gone(_)) | None => {
-                self.is_gone = true;
-                Ended::WardenDied
+        loop {
+            match self.answers.recv().await {
+                Some(Answer::Exited(_, exit)) => return Ended::Exited(exit),
+                Some(Answer::Failed(_, errno)) => {
+                    self.is_gone = true;
+                    return Ended::Failed(io::Error::from_raw_os_error(errno));
+                }
+                Some(Answer::TimedOut(_)) => self.has_timed_out = true,
+                Some(Answer::Ready(_) | Answer::Gone(_)) | None => {
+                    self.is_gone = true;
+                    return Ended::WardenDied;
+                }
             }
         }
+    }
+
+    /// Whether the warden ended it for its timeout, because this process did not run.
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.has_timed_out
     }
 
     /// Waits until nothing of it is left.
@@ -258,7 +301,6 @@ impl Drop for Group {
 }
 
 fn lease_request(term: &LeaseTerm) -> Request {
-    let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     match term {
         LeaseTerm::Until(until) => Request::Lease(millis(*until)),
         LeaseTerm::Heard(span, lease) => Request::Heard { span: millis(*span), lease: lease.into() },
@@ -287,6 +329,8 @@ struct Link {
     is_closed: AtomicBool,
     is_dead: AtomicBool,
     lease: Option<PathBuf>,
+    /// What its guardian reads, where the lease is a database's.
+    record: Option<Mutex<RecordWriter>>,
 }
 
 #[derive(Debug)]
@@ -316,12 +360,17 @@ impl Link {
         process.args(&command.args).arg(&mark);
         hide_store_password(&mut process);
         if !command.use_cgroups {
-            process.arg("--no-cgroups");
+            process.arg(NO_CGROUPS);
+        }
+        let record = if command.is_leased { Some(RecordWriter::new()?) } else { None };
+        process.stderr(Stdio::null());
+        if let Some(record) = &record {
+            process.arg(LEASED).stderr(record.reader()?);
         }
         let lease = command.lease.as_deref();
         let lock =
             command.lock.as_deref().map_or_else(|| Ok(Stdio::null()), |path| take_lock(path, lease))?;
-        process.stdin(OwnedFd::from(theirs)).stdout(lock).stderr(Stdio::null());
+        process.stdin(OwnedFd::from(theirs)).stdout(lock);
         let child = process.current_dir("/").process_group(0).spawn().map_err(|error| {
             let program = command.program.display();
             io::Error::new(error.kind(), format!("the warden cannot be started ({program}): {error}"))
@@ -338,6 +387,7 @@ impl Link {
             is_closed: AtomicBool::new(false),
             is_dead: AtomicBool::new(false),
             lease: command.lease.clone(),
+            record: record.map(Mutex::new),
         });
         pass(Point::WardenStarted);
         tokio::spawn(Arc::clone(&link).serve());
@@ -406,7 +456,7 @@ impl Link {
                 tracing::debug!(mark = self.mark, why, "the warden is ready, without cgroups");
                 return;
             }
-            Answer::Failed(id, _) | Answer::Exited(id, _) | Answer::Gone(id) => *id,
+            Answer::Failed(id, _) | Answer::Exited(id, _) | Answer::Gone(id) | Answer::TimedOut(id) => *id,
         };
         if let Some(tasks) = lock(&self.tasks).as_ref()
             && let Some(task) = tasks.get(&id)
@@ -452,6 +502,13 @@ impl Link {
     fn bury(&self) {
         const PATIENCE: Duration = Duration::from_secs(1);
         if let Some(mut process) = lock(&self.process).take() {
+            // A guardian kills what its dead warden has left, and ends then. A warden that lives, and does not
+            // speak the protocol, does the same when its socket ends.
+            let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+            let until = Instant::now() + PATIENCE;
+            while matches!(process.try_wait(), Ok(None)) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(2));
+            }
             let _ = process.kill();
             let _ = process.wait();
         }

@@ -27,7 +27,7 @@ pub(super) fn stat(pid: Pid) -> Option<Stat> {
     parse(&fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
 }
 
-/// The living children of a process.
+/// The children of a process, also those that have died and are not reaped.
 pub(super) fn children(of: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", of.as_raw_nonzero())) else {
@@ -72,6 +72,11 @@ pub(super) fn descendants(of: Pid) -> Vec<Pid> {
         looked += 1;
     }
     found
+}
+
+/// The processes below one without those that have died: a parent that is frozen does not reap them.
+pub(super) fn alive_below(pid: Pid) -> Vec<Pid> {
+    descendants(pid).into_iter().filter(|pid| stat(*pid).is_some()).collect()
 }
 
 /// The task in the marker of a process, if the marker is of this warden.

@@ -4,9 +4,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::time::Duration;
 
 /// More than the system takes as arguments and environment of one program.
 pub(super) const MAX_FRAME: usize = 16 << 20;
+
+/// In the place of a deadline, for a step without a timeout.
+const NO_DEADLINE: u64 = u64::MAX;
 
 /// From the node.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +51,16 @@ pub(super) struct Spawn {
     pub(super) workdir: OsString,
     /// A file to read from; empty for none.
     pub(super) stdin: OsString,
+    pub(super) limits: Limits,
+}
+
+/// When the warden ends a step by itself, because its node did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// End of the step's timeout, on the clock of `monotonic_time`. `None` if the step has no timeout.
+    pub(crate) deadline: Option<Duration>,
+    /// Time between TERM and KILL.
+    pub(crate) grace: Duration,
 }
 
 /// From the warden. There is no `started`: whoever did not fail has started.
@@ -59,6 +73,8 @@ pub(super) enum Answer {
     Exited(u64, Exit),
     /// Nothing of the task is left.
     Gone(u64),
+    /// The task's timeout passed, the node did not act, and the warden sends TERM. Precedes `Exited`.
+    TimedOut(u64),
 }
 
 /// How a program ended by itself.
@@ -82,7 +98,9 @@ impl Request {
                 for (name, value) in &spawn.env {
                     frame.bytes(name).bytes(value);
                 }
-                frame.bytes(&spawn.workdir).bytes(&spawn.stdin)
+                frame.bytes(&spawn.workdir).bytes(&spawn.stdin);
+                let Limits { deadline, grace } = spawn.limits;
+                frame.number(deadline.map_or(NO_DEADLINE, millis)).number(millis(grace))
             }
             Self::Term(id) => frame.byte(1).number(*id),
             Self::Kill(id) => frame.byte(2).number(*id),
@@ -109,6 +127,11 @@ impl Request {
                     .collect::<Option<_>>()?,
                 workdir: body.bytes()?,
                 stdin: body.bytes()?,
+                limits: {
+                    let (deadline, grace) = (body.number()?, Duration::from_millis(body.number()?));
+                    let deadline = (deadline != NO_DEADLINE).then(|| Duration::from_millis(deadline));
+                    Limits { deadline, grace }
+                },
             }),
             1 => Self::Term(body.number()?),
             2 => Self::Kill(body.number()?),
@@ -131,6 +154,7 @@ impl Answer {
             Self::Exited(id, Exit::Code(code)) => frame.byte(3).number(*id).signed(*code),
             Self::Exited(id, Exit::Signal(signal)) => frame.byte(4).number(*id).signed(*signal),
             Self::Gone(id) => frame.byte(5).number(*id),
+            Self::TimedOut(id) => frame.byte(6).number(*id),
         };
         frame.finish()
     }
@@ -145,9 +169,15 @@ impl Answer {
             3 => Self::Exited(body.number()?, Exit::Code(body.signed()?)),
             4 => Self::Exited(body.number()?, Exit::Signal(body.signed()?)),
             5 => Self::Gone(body.number()?),
+            6 => Self::TimedOut(body.number()?),
             _ => return None,
         })
     }
+}
+
+/// Returns whole milliseconds. A span beyond what the frame can hold becomes the longest one.
+pub(super) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Bytes as they came, cut into frames.
@@ -189,7 +219,7 @@ impl Frames {
 pub(super) struct NotAFrame;
 
 #[derive(Debug)]
-struct Encoder(Vec<u8>);
+pub(super) struct Encoder(Vec<u8>);
 
 impl Default for Encoder {
     /// With room for the length, which is known at the end.
@@ -204,7 +234,7 @@ impl Encoder {
         self
     }
 
-    fn number(&mut self, number: u64) -> &mut Self {
+    pub(super) fn number(&mut self, number: u64) -> &mut Self {
         self.0.extend_from_slice(&number.to_le_bytes());
         self
     }
@@ -214,21 +244,21 @@ impl Encoder {
         self
     }
 
-    fn bytes(&mut self, text: &OsStr) -> &mut Self {
+    pub(super) fn bytes(&mut self, text: &OsStr) -> &mut Self {
         self.number(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
         self
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    pub(super) fn finish(&mut self) -> Vec<u8> {
         // A frame beyond `MAX_FRAME` is refused before it is sent, so the length fits.
         let length = u32::try_from(self.0.len() - size_of::<u32>()).unwrap_or(u32::MAX);
         self.0[..size_of::<u32>()].copy_from_slice(&length.to_le_bytes());
-        self.0
+        std::mem::take(&mut self.0)
     }
 }
 
-struct Decoder<'a>(&'a [u8]);
+pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
 
 impl Decoder<'_> {
     fn byte(&mut self) -> Option<u8> {
@@ -237,7 +267,7 @@ impl Decoder<'_> {
         Some(*byte)
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub(super) fn number(&mut self) -> Option<u64> {
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_le_bytes(*number))
@@ -249,7 +279,7 @@ impl Decoder<'_> {
         Some(i32::from_le_bytes(*number))
     }
 
-    fn bytes(&mut self) -> Option<OsString> {
+    pub(super) fn bytes(&mut self) -> Option<OsString> {
         let length = usize::try_from(self.number()?).ok()?;
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -271,7 +301,14 @@ mod tests {
             env: vec![("A".into(), "x".repeat(300_000).into())],
             workdir: "/tmp".into(),
             stdin: "/tmp/in".into(),
+            limits: Limits { deadline: None, grace: Duration::from_secs(5) },
         })
+    }
+
+    fn limited() -> Request {
+        let Request::Spawn(spawn) = spawn() else { unreachable!("made above") };
+        let limits = Limits { deadline: Some(Duration::from_millis(77_001)), grace: Duration::ZERO };
+        Request::Spawn(Spawn { limits, ..spawn })
     }
 
     #[test]
@@ -280,6 +317,7 @@ mod tests {
         let requests = || {
             [
                 spawn(),
+                limited(),
                 Request::Term(1),
                 Request::Kill(u64::MAX),
                 hold(),
@@ -305,6 +343,7 @@ mod tests {
             Answer::Exited(3, Exit::Code(255)),
             Answer::Exited(4, Exit::Signal(9)),
             Answer::Gone(5),
+            Answer::TimedOut(6),
         ];
         for answer in answers {
             let bytes = answer.encode();

@@ -3,12 +3,14 @@
 //! ```text
 //! spawn ─▶ running ──exit──▶ ending ──nobody is left──▶ gone
 //!             │ term, kill     │ kill what is left: at once, or after `term` when `kill` is said
+//!             │ the same by itself, where a frozen node leaves a timeout or a grace to pass
 //!             └────────────────┴── the socket ends: kill everything, remove the cgroups, exit
 //! ```
 //! Every child is reaped as soon as it is seen. A process group is therefore signaled only while its leader is
 //! known to be unreaped; everybody else is signaled through cgroups or pidfds.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,6 +18,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use laneway_store::monotonic_time;
 use laneway_torture::{Bug, Point, has, pass};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, IoSliceMut};
@@ -25,9 +28,10 @@ use tokio::signal::unix::SignalKind;
 
 use super::cgroup::Cgroups;
 use super::containers::Containers;
+use super::guardian::Guardian;
 use super::hearing::Hearing;
-use super::protocol::{Answer, Exit, Frames, Request, Spawn};
-use super::{MARK, boot_time, leftovers, stuck};
+use super::protocol::{Answer, Exit, Frames, Limits, Request, Spawn};
+use super::{GUARDED, LEASED, MARK, NO_CGROUPS, boot_time, leftovers, stuck};
 
 /// After so long without anything to do, the warden moves ahead to where the next task will be started.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -40,6 +44,10 @@ const TIDY: Duration = Duration::from_secs(60);
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const SLOWEST_LOOK: Duration = Duration::from_millis(16);
 
+/// Time that the node has for a timeout or a KILL before the warden acts in its place. Short, because it
+/// adds to the step's time, and longer than a busy node takes: acting twice would be harmless.
+const NODE_DELAY: Duration = Duration::from_millis(500);
+
 /// A killed process can only be held back by the kernel. Nobody waits for that for ever.
 const LAST_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -47,14 +55,34 @@ const LAST_PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Options {
     /// Names this warden in the markers of its tasks and among cgroups: letters, digits and dashes.
-    pub mark: String,
-    pub use_cgroups: bool,
+    pub(super) mark: String,
+    pub(super) use_cgroups: bool,
+    is_leased: bool,
+    is_guarded: bool,
+}
+
+impl Options {
+    /// Reads the arguments that a node starts its warden with: a mark, and what follows it. `None` if there is no
+    /// mark, or an argument that no node gives.
+    pub fn read(mut args: impl Iterator<Item = String>) -> Option<Self> {
+        let mark = args.next()?;
+        let mut options = Self { mark, use_cgroups: true, is_leased: false, is_guarded: false };
+        for arg in args {
+            match arg.as_str() {
+                NO_CGROUPS => options.use_cgroups = false,
+                LEASED => options.is_leased = true,
+                GUARDED => options.is_guarded = true,
+                _ => return None,
+            }
+        }
+        Some(options)
+    }
 }
 
 /// Why this process cannot be a warden.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    #[error("a warden is started by laneway itself: its standard input has to be a socket to a node")]
+    #[error("a warden is started by laneway itself: its standard input must be a socket to a node")]
     NoNode,
     #[error("the warden cannot work: {0}")]
     System(#[from] io::Error),
@@ -64,13 +92,23 @@ pub enum Refused {
 pub fn serve(options: Options) -> Result<(), Refused> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::net::sockopt::socket_type(&socket).map_err(|_| Refused::NoNode)?;
+    let record = match options.is_leased && !options.is_guarded {
+        true => Some(File::from(io::stderr().as_fd().try_clone_to_owned()?)),
+        false => None,
+    };
     outlive_signals()?;
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
+    if record.is_some() {
+        return guard(socket, &options, record);
+    }
     let cgroups = match options.use_cgroups {
         true => Cgroups::new(&options.mark).map_err(|error| error.to_string()),
         false => Err("not wanted".to_owned()),
     };
+    if cgroups.is_err() && !options.is_guarded {
+        return guard(socket, &options, None);
+    }
     let ready = cgroups.as_ref().map(|cgroups| cgroups.dir().into()).map_err(Clone::clone);
     stuck::leave_note(&options.mark, cgroups.as_ref().ok().map(Cgroups::dir));
     pass(Point::WardenReady);
@@ -95,6 +133,13 @@ pub fn serve(options: Options) -> Result<(), Refused> {
     if !has(Bug::Leftovers) {
         server.end_everything();
     }
+    Ok(())
+}
+
+/// Becomes the guardian of a warden that this process starts.
+fn guard(socket: OwnedFd, options: &Options, record: Option<File>) -> Result<(), Refused> {
+    drop(socket);
+    Guardian::start(options, record)?.watch();
     Ok(())
 }
 
@@ -142,6 +187,20 @@ struct Task {
     leaf: Option<usize>,
     /// Its end was asked for: what outlives the leader has its grace until `kill`.
     has_grace: bool,
+    /// When the warden sends TERM, if the node does not: the step's timeout is over then.
+    term_at: Option<Duration>,
+    /// When the warden sends KILL, if the node does not: `grace` after TERM.
+    kill_at: Option<Duration>,
+    grace: Duration,
+}
+
+impl Task {
+    /// When the warden has to act in the node's place.
+    fn next_limit(&self) -> Option<Duration> {
+        // Of a task whose leader has exited only the grace of what is left is bounded.
+        let term_at = self.term_at.filter(|_| self.leader.is_some());
+        term_at.into_iter().chain(self.kill_at).min()
+    }
 }
 
 struct Leader {
@@ -164,6 +223,7 @@ impl Server {
         let received = self.receive();
         self.keep_to_the_lease();
         self.reap();
+        self.keep_to_the_limits();
         self.see_to_ending();
         // What follows is the same as after the node's death.
         if self.hearing.as_mut().is_some_and(Hearing::is_over) {
@@ -186,7 +246,9 @@ impl Server {
         let has_any = !self.tasks.is_empty() || !self.containers.is_empty();
         let left = left.filter(|left| !left.is_zero() && has_any);
         let tick = self.hearing.as_ref().map(Hearing::tick);
-        let timeout = [timeout, left, tick].into_iter().flatten().min();
+        let limit = self.tasks.values().filter_map(Task::next_limit).min();
+        let limit = limit.map(|limit| limit.saturating_sub(monotonic_time()));
+        let timeout = [timeout, left, tick, limit].into_iter().flatten().min();
         let wanted = if self.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let mut fds = vec![PollFd::new(&self.socket, wanted)];
         let leaders = self.tasks.values().filter_map(|task| task.leader.as_ref());
@@ -253,6 +315,25 @@ impl Server {
         }
     }
 
+    /// A frozen node ends no step whose timeout or grace is over, so the warden does. Called after `reap`:
+    /// a step whose exit is known did not time out.
+    fn keep_to_the_limits(&mut self) {
+        let now = monotonic_time();
+        let is_due = |limit: Option<Duration>| limit.is_some_and(|limit| now >= limit);
+        let due = self.tasks.iter().filter(|(_, task)| is_due(task.next_limit()));
+        for id in due.map(|(id, _)| *id).collect::<Vec<_>>() {
+            if self.tasks.get(&id).is_some_and(|task| is_due(task.kill_at)) {
+                self.kill(id);
+            } else {
+                self.say(&Answer::TimedOut(id));
+                self.term(id);
+                if let Some(task) = self.tasks.get_mut(&id) {
+                    task.kill_at = now.checked_add(task.grace);
+                }
+            }
+        }
+    }
+
     fn is_past_the_lease(&self) -> bool {
         self.lease.is_some_and(|lease| boot_time() >= lease)
     }
@@ -297,7 +378,7 @@ impl Server {
         }
         let stdin = match spawn.stdin.is_empty() {
             true => Stdio::null(),
-            false => Stdio::from(std::fs::File::open(&spawn.stdin)?),
+            false => Stdio::from(File::open(&spawn.stdin)?),
         };
         let leaf = self.cgroups.as_mut().map(Cgroups::enter_free).transpose()?;
         let mut command = Command::new(&spawn.program);
@@ -319,7 +400,10 @@ impl Server {
         if let (Some(cgroups), Some(leaf)) = (&mut self.cgroups, leaf) {
             cgroups.take(leaf);
         }
-        let mut task = Task { leader: None, leader_pid: pid, leaf, has_grace: false };
+        let Limits { deadline, grace } = spawn.limits;
+        let term_at = deadline.and_then(|deadline| deadline.checked_add(NODE_DELAY));
+        let mut task =
+            Task { leader: None, leader_pid: pid, leaf, has_grace: false, term_at, kill_at: None, grace };
         match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => {
                 task.leader = Some(Leader { pidfd });
@@ -336,7 +420,14 @@ impl Server {
 
     fn term(&mut self, id: u64) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
+        // The node says it once. A second TERM comes from a node that thawed after the warden had acted.
+        if task.kill_at.is_some() {
+            return;
+        }
         task.has_grace = true;
+        task.term_at = None;
+        // Also after a cancel: a node that freezes during the grace does not send KILL.
+        task.kill_at = task.grace.checked_add(NODE_DELAY).and_then(|span| monotonic_time().checked_add(span));
         pass(Point::WardenTerm);
         // A stopped process does not see TERM before it is continued.
         let signals = [Signal::TERM, Signal::CONT];
@@ -367,6 +458,7 @@ impl Server {
     fn kill(&mut self, id: u64) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         task.has_grace = false;
+        (task.term_at, task.kill_at) = (None, None);
         pass(Point::WardenKill);
         if task.leader.is_some() {
             let _ = rustix::process::kill_process_group(task.leader_pid, Signal::KILL);

@@ -1,5 +1,6 @@
 //! A warden that is frozen like its node kills nothing. Its host is this one, so another node can: the warden writes
-//! of itself into the file whose lock it holds, and whoever is to return the tasks ends what it has started first.
+//! its own pid, or that of its guardian, into the file whose lock both hold. The node that returns the tasks ends what
+//! is below that process first.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,13 +17,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, PartialEq, Eq)]
 struct Note {
     mark: String,
+    /// The topmost process: the guardian, or a warden without one.
     pid: Pid,
     cgroups: Option<PathBuf>,
 }
 
 /// Writes to standard output, which is the warden's lock file.
 pub(super) fn leave_note(mark: &str, cgroups: Option<&Path>) {
-    let pid = rustix::process::getpid().as_raw_nonzero();
+    let guardian = rustix::process::getppid().filter(|parent| is_warden(*parent, mark));
+    let pid = guardian.unwrap_or_else(rustix::process::getpid).as_raw_nonzero();
     let dir = cgroups.map_or("-".into(), Path::to_string_lossy);
     let mut out = std::io::stdout().lock();
     // Without it a frozen warden is not ended by others, and they wait for it.
@@ -35,14 +38,14 @@ pub(crate) fn end_stuck(note: &str) {
     let Some(note) = Note::read(note) else { return };
     let Ok(process) = pidfd_open(note.pid, PidfdFlags::empty()) else { return };
     // Held now: its number cannot become another's any more, unless it had before.
-    if !is_warden(&note) {
+    if !is_warden(note.pid, &note.mark) {
         return;
     }
     tracing::warn!(mark = note.mark, "a warden is frozen; what it has started is killed, and it as well");
     // While it lives all orphans of its steps are below it, also those that have cleared their environment.
     let until = Instant::now() + PATIENCE;
-    while !alive_below(note.pid).is_empty() && Instant::now() < until {
-        leftovers::signal(|| alive_below(note.pid), &[Signal::KILL]);
+    while !leftovers::alive_below(note.pid).is_empty() && Instant::now() < until {
+        leftovers::signal(|| leftovers::alive_below(note.pid), &[Signal::KILL]);
         std::thread::sleep(Duration::from_millis(2));
     }
     let _ = pidfd_send_signal(&process, Signal::KILL);
@@ -52,15 +55,10 @@ pub(crate) fn end_stuck(note: &str) {
     leftovers::signal(|| leftovers::marked(&note.mark), &[Signal::KILL]);
 }
 
-/// Those that have died are not reaped by a warden that is frozen.
-fn alive_below(pid: Pid) -> Vec<Pid> {
-    leftovers::descendants(pid).into_iter().filter(|pid| leftovers::stat(*pid).is_some()).collect()
-}
-
-/// The mark is the argument of one warden alone.
-fn is_warden(note: &Note) -> bool {
-    let words = std::fs::read(format!("/proc/{}/cmdline", note.pid.as_raw_nonzero())).unwrap_or_default();
-    words.split(|byte| *byte == 0).any(|word| word == note.mark.as_bytes())
+/// The mark is the argument of one warden and its guardian alone.
+fn is_warden(pid: Pid, mark: &str) -> bool {
+    let words = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
 }
 
 impl Note {

@@ -1,6 +1,7 @@
 //! Files that steps hand on: finds and keeps what a step that succeeded declares, and puts what it is given into its directory
 //! before it starts. Neither ever leads out of that directory, whatever links lie there.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_core::artifact::{ArtifactName, ArtifactPattern};
-use laneway_core::growth::parse_name;
+use laneway_core::definition::is_input;
+use laneway_core::expression::Scope;
 use laneway_core::hash::Hasher;
 use laneway_store::Store;
 use laneway_store::model::{Artifact, Claim};
@@ -25,8 +27,10 @@ const PASSED_OVER: [&str; 2] = [".git", ".laneway"];
 /// Why files are not handed on.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("no file is like its artifact `{pattern}`")]
-    NoMatch { pattern: ArtifactPattern },
+    #[error("no file is like its artifact `{pattern}`: {there}")]
+    NoMatch { pattern: ArtifactPattern, there: String },
+    #[error("the files like its artifact `{pattern}` were there before, and the step wrote none of them")]
+    NotWritten { pattern: ArtifactPattern },
     #[error("more than {MAX_FILES} files are like its artifacts; pack them into one")]
     TooMany,
     #[error("its artifact `{name}` is a link that leads out of its directory")]
@@ -39,6 +43,9 @@ pub(super) enum Error {
     Files { path: PathBuf, source: io::Error },
     #[error("artifact `{name}` of `{step}` cannot be put into its directory: {why}")]
     Misplaced { name: ArtifactName, step: String, why: String },
+    /// A path with an expression, in words.
+    #[error("{0}")]
+    Path(String),
     #[error(transparent)]
     Store(#[from] laneway_store::Error),
 }
@@ -52,33 +59,48 @@ impl Error {
     /// The same of files that are looked at for a key.
     pub(super) fn of_cache(&self) -> String {
         match self {
-            Self::NoMatch { pattern } => format!("no file is like `{pattern}` of `cache.files`"),
+            Self::NoMatch { pattern, .. } => format!("no file is like `{pattern}` of `cache.files`"),
             Self::TooMany => "too many files are like its `cache.files`".to_owned(),
             Self::LeadsOut { name } => format!("`{name}` is a link that leads out of its directory"),
-            Self::TooLarge { .. } | Self::Files { .. } | Self::Misplaced { .. } | Self::Store(_) => {
-                self.to_string()
-            }
+            Self::NotWritten { .. }
+            | Self::TooLarge { .. }
+            | Self::Files { .. }
+            | Self::Misplaced { .. }
+            | Self::Path(_)
+            | Self::Store(_) => self.to_string(),
         }
     }
 }
 
-/// Keeps what a step declares. Said before its end is recorded, so that whoever comes behind it finds them.
-pub(super) async fn keep(store: &dyn Store, claim: &Claim, dir: &Path) -> Result<Vec<Artifact>, Error> {
+/// Keeps what a step declares. Called before its end is recorded, so that the next step finds them.
+/// Of a step that worked in a view only what it wrote itself (`written`, in full paths) can be one.
+pub(super) async fn keep(
+    store: &dyn Store,
+    claim: &Claim,
+    (dir, scope): (&Path, &Scope),
+    written: Option<BTreeSet<PathBuf>>,
+) -> Result<Vec<Artifact>, Error> {
     let step = claim.head.plan.step(claim.at.position);
-    let (patterns, place) = (step.files().artifacts.clone(), dir.to_owned());
+    let patterns = step.files().artifacts.iter().map(|path| path.pattern(scope));
+    let (patterns, place) = (patterns.collect::<Result<Vec<_>, _>>().map_err(Error::Path)?, dir.to_owned());
     if patterns.is_empty() {
         return Ok(Vec::new());
     }
-    let found = tokio::task::spawn_blocking(move || find(&place, &patterns, MAX_FILES)).await;
+    let find = move || match written {
+        None => find(&place, &patterns, MAX_FILES),
+        Some(written) => find_written(&place, &patterns, &written),
+    };
+    let found = tokio::task::spawn_blocking(find).await;
     let found = found.map_err(|error| files(dir, io::Error::other(error.to_string())))??;
     let mut artifacts = Vec::with_capacity(found.len());
     for Found { name, path, is_executable } in found {
-        let (hash, size) = store.keep_file(&path).await.map_err(|error| match error {
-            laneway_store::Error::TooLarge { size, limit } => {
-                Error::TooLarge { name: name.clone(), size, limit }
-            }
-            other => other.into(),
-        })?;
+        let (hash, size) =
+            store.keep_file(&path, laneway_store::MAX_SHARED_FILE).await.map_err(|error| match error {
+                laneway_store::Error::TooLarge { size, limit } => {
+                    Error::TooLarge { name: name.clone(), size, limit }
+                }
+                other => other.into(),
+            })?;
         artifacts.push(Artifact { name, hash, size, is_executable });
     }
     // A claim that is lost is noticed by the end that follows.
@@ -86,25 +108,30 @@ pub(super) async fn keep(store: &dyn Store, claim: &Claim, dir: &Path) -> Result
     Ok(artifacts)
 }
 
-/// Puts the artifacts of the steps it names into the directory of a step.
-pub(super) async fn give(store: &Arc<dyn Store>, claim: &Claim, dir: &Path) -> Result<(), Error> {
-    let inputs = &claim.head.plan.step(claim.at.position).files().inputs;
+/// Puts the artifacts of the steps it names into the directory of a step, and returns their paths.
+pub(super) async fn give(
+    store: &Arc<dyn Store>,
+    claim: &Claim,
+    (dir, scope): (&Path, &Scope),
+) -> Result<Vec<PathBuf>, Error> {
+    let inputs = claim.head.plan.step(claim.at.position).inputs(scope).map_err(Error::Path)?;
+    let mut given = Vec::new();
     if inputs.is_empty() {
-        return Ok(());
+        return Ok(given);
     }
     let root = dir.canonicalize().map_err(|source| files(dir, source))?;
     for view in store.artifacts(claim.head.run).await? {
         // Of a step with items, those of all of them, in their order.
-        if !inputs.iter().any(|input| input == parse_name(&view.step).0) {
+        if !inputs.iter().any(|input| is_input(input, &view.step)) {
             continue;
         }
         let placed = place(store.as_ref(), claim, &root, &view.artifact).await;
-        placed.map_err(|error| match error {
+        given.push(placed.map_err(|error| match error {
             Error::Misplaced { name, why, .. } => Error::Misplaced { name, step: view.step.clone(), why },
             other => other,
-        })?;
+        })?);
     }
-    Ok(())
+    Ok(given)
 }
 
 /// Puts a file that is kept below a directory, and says where.
@@ -194,7 +221,8 @@ pub(super) fn find(dir: &Path, patterns: &[ArtifactPattern], most: usize) -> Res
         let base: Vec<&str> = plain.collect();
         walk(&root, &base.join("/"), pattern, &mut names, (&mut seen, most))?;
         if !names.iter().any(|name| pattern.matches(name)) {
-            return Err(Error::NoMatch { pattern: pattern.clone() });
+            let there = what_is_there(&root, &base);
+            return Err(Error::NoMatch { pattern: pattern.clone(), there });
         }
     }
     names.sort_unstable();
@@ -203,6 +231,60 @@ pub(super) fn find(dir: &Path, patterns: &[ArtifactPattern], most: usize) -> Res
         return Err(Error::TooMany);
     }
     names.into_iter().map(|name| look(&root, name)).collect()
+}
+
+/// What lies where a pattern looks, for a person who wonders why nothing matched.
+fn what_is_there(root: &Path, plain: &[&str]) -> String {
+    const MAX_NAMES: usize = 8;
+    let mut at = root.to_owned();
+    for part in plain {
+        if !at.join(part).is_dir() {
+            break;
+        }
+        at.push(part);
+    }
+    let below = at.strip_prefix(root).unwrap_or(&at).display().to_string();
+    let place = if below.is_empty() { format!("{}", root.display()) } else { format!("`{below}`") };
+    let missing = plain.get(at.strip_prefix(root).map_or(0, |path| path.components().count()));
+    let mut names: Vec<String> = fs::read_dir(&at)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| !PASSED_OVER.contains(&name.as_str()))
+        .collect();
+    names.sort_unstable();
+    let more = names.len().saturating_sub(MAX_NAMES);
+    names.truncate(MAX_NAMES);
+    let has = match (names.is_empty(), more) {
+        (true, _) => format!("{place} is empty"),
+        (false, 0) => format!("{place} has {}", names.join(", ")),
+        (false, more) => format!("{place} has {} and {more} more", names.join(", ")),
+    };
+    match missing {
+        Some(missing) => format!("there is no `{missing}`, and {has}"),
+        None => has,
+    }
+}
+
+/// The files that are like one of the patterns and that the step wrote; each pattern has to have one.
+fn find_written(
+    dir: &Path,
+    patterns: &[ArtifactPattern],
+    written: &BTreeSet<PathBuf>,
+) -> Result<Vec<Found>, Error> {
+    let mut found = find(dir, patterns, MAX_SEEN)?;
+    let root = dir.canonicalize().map_err(|source| files(dir, source))?;
+    found.retain(|found| written.contains(&found.path) || written.contains(&root.join(found.name.as_str())));
+    for pattern in patterns {
+        if !found.iter().any(|found| pattern.matches(&found.name)) {
+            return Err(Error::NotWritten { pattern: pattern.clone() });
+        }
+    }
+    if found.len() > MAX_FILES {
+        return Err(Error::TooMany);
+    }
+    Ok(found)
 }
 
 /// Adds what is like a pattern, from a path below the root on. Links are not followed to directories.

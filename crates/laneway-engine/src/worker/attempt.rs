@@ -12,15 +12,17 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Store;
+use laneway_store::layer::NewLayer;
 use laneway_store::model::{Claim, Outcome, PoolTally, RunView, Wanted, Wish};
 
 use super::artifacts;
-use super::cache::{self, Looked, Place, Uses};
+use super::cache::{self, Left, Looked, Place, Uses};
 use super::counts::Counts;
 use super::merge::{self, Merged};
 use super::prepare::{self, Places, Spot, Work};
+use super::run_files::AttemptView;
 use super::wishes::{Number, Wishes};
-use super::workspace::Workspaces;
+use super::workspace::{self as workspaces, Workspaces};
 use crate::container::orphans::Sweeper;
 use crate::container::pool::{self, PoolMeans, Pools, Recorder};
 use crate::container::{self, Containers, labels};
@@ -203,15 +205,22 @@ pub(super) struct Ended {
     pub(super) took: Duration,
     /// How long its log is.
     pub(super) log: u64,
+    /// What it changed in its view.
+    pub(super) layer: Option<Box<NewLayer>>,
 }
 
 impl Ended {
+    fn new(outcome: Option<Outcome>, took: Duration) -> Self {
+        Self { outcome, took, log: 0, layer: None }
+    }
+
     fn taken(hit: Box<laneway_store::cache::Hit>, begun: Instant) -> Self {
-        Self { outcome: Some(Outcome::Cached(hit)), took: begun.elapsed(), log: 0 }
+        let layer = hit.layer.clone().filter(|layer| layer.paths > 0);
+        Self { layer, ..Self::new(Some(Outcome::Cached(hit)), begun.elapsed()) }
     }
 
     fn unstarted(reason: Reason, detail: String) -> Self {
-        Self { outcome: Some(failed(reason, detail)), took: Duration::ZERO, log: 0 }
+        Self::new(Some(failed(reason, detail)), Duration::ZERO)
     }
 }
 
@@ -230,9 +239,59 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal, log: u
 }
 
 async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> Ended {
+    let (dir, mut view) = match workplace(&setting, &claim, &stop).await {
+        Ok(place) => place,
+        Err(ended) => return ended,
+    };
+    let ended = attempt_in(&setting, &claim, &stop, log, (&dir, view.as_mut())).await;
+    if let Some(view) = view {
+        setting.workspaces.files().leave(view).await;
+    }
+    ended
+}
+
+/// Makes the directory in which an attempt works: a view of its own, if the files of its run follow
+/// it; else the directory of the run.
+async fn workplace(
+    setting: &Setting,
+    claim: &Claim,
+    stop: &StopSignal,
+) -> Result<(PathBuf, Option<AttemptView>), Ended> {
+    let workspaces = &setting.workspaces;
+    loop {
+        let (error, reason) = match workspaces::followed(claim) {
+            Some(bundle) => match workspaces.files().enter(claim, bundle).await {
+                Ok(view) => return Ok((view.dir().to_owned(), Some(view))),
+                Err(error) if error.is_passing() && !stop.is_asked() => {
+                    tokio::time::sleep(ASK_AGAIN).await;
+                    continue;
+                }
+                Err(error) => (error.to_string(), error.reason()),
+            },
+            None => match workspaces.ready(&setting.places.ground, claim).await {
+                Ok(dir) => return Ok((dir, None)),
+                Err(error) if error.is_passing() && !stop.is_asked() => {
+                    tokio::time::sleep(ASK_AGAIN).await;
+                    continue;
+                }
+                Err(error) => (error.to_string(), Reason::StartFailed),
+            },
+        };
+        return Err(Ended::unstarted(reason, error));
+    }
+}
+
+/// One attempt in the directory that was made for it.
+async fn attempt_in(
+    setting: &Setting,
+    claim: &Claim,
+    stop: &StopSignal,
+    log: u64,
+    (dir, mut view): (&Path, Option<&mut AttemptView>),
+) -> Ended {
     let begun = Instant::now();
     let mut scope = loop {
-        match scope(&setting, &claim).await {
+        match scope(setting, claim).await {
             Ok(scope) => break scope,
             // A busy or full disk is not the step's fault.
             Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
@@ -245,35 +304,34 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         }
     };
     let fence = loop {
-        match fence(&setting, &claim).await {
+        match fence(setting, claim).await {
             Ok(Some(fence)) => break fence,
             Ok(None) => return Ended::unstarted(Reason::StartFailed, "its claim was lost".to_owned()),
             Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
             Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
         }
     };
-    let dir = loop {
-        match setting.workspaces.ready(&setting.places.ground, &claim).await {
-            Ok(dir) => break dir,
-            Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
-            Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
-        }
-    };
-    setting.prewarm(&claim, &dir);
-    let merged = match merge::merge(&setting, &claim, &dir, &stop).await {
+    setting.prewarm(claim, dir);
+    let merged = match merge::merge(setting, claim, (dir, view.is_some()), stop).await {
         None => None,
         Some(Ok(Merged::Ended(outcome))) => {
-            return Ended { outcome: Some(outcome), took: begun.elapsed(), log: 0 };
+            let (mut outcome, mut left) = (Some(outcome), Left::default());
+            let kept = keep(setting, claim, stop, (view.as_deref(), dir, &scope), &outcome, &mut left).await;
+            if let Err((reason, why)) = kept {
+                (outcome, left) = (Some(failed(reason, why)), Left::default());
+            }
+            let layer = left.layer.filter(|layer| layer.paths > 0);
+            return Ended { layer, ..Ended::new(outcome, begun.elapsed()) };
         }
         Some(Ok(Merged::Pipe(stdin))) => Some(stdin),
         Some(Err(error)) => return Ended::unstarted(Reason::StartFailed, error),
     };
-    let masks = match secrets(&setting, &claim, &dir, &mut scope, &stop).await {
+    let masks = match secrets(setting, claim, dir, &mut scope, stop).await {
         Ok(masks) => masks,
         Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
     };
     let dir = loop {
-        match setting.workspaces.isolated(&claim, &dir).await {
+        match setting.workspaces.isolated(claim, dir).await {
             Ok(dir) => break dir,
             Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
             Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
@@ -291,9 +349,9 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         log,
         fence,
     };
-    let desk = Desk::new(Arc::clone(&setting.store), &claim, masks.clone(), stop.clone());
+    let desk = Desk::new(Arc::clone(&setting.store), claim, masks.clone(), stop.clone());
     let mut ticket = None;
-    let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
+    let job = match prepare::work(claim, &scope, &spot, setting.kill_grace) {
         Ok(Work::Process(mut job)) => {
             ticket = setting.door.as_ref().map(|door| door.admit(desk, &mut job.env));
             Housed::Here(job)
@@ -308,25 +366,32 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         }
         Ok(Work::Function(mut job)) => {
             job.effects = Effects::at(desk);
-            let place = Place { scope: &scope, workdir: None };
-            let owed = match cache::look(&setting, &claim, place, &stop).await {
+            let place = Place { scope: &scope, workdir: None, is_view: false };
+            let owed = match cache::look(setting, claim, place, stop).await {
                 Ok(Looked::Taken(hit)) => return Ended::taken(hit, begun),
                 Ok(Looked::Executed(owed)) => owed,
                 Err(detail) => return Ended::unstarted(Reason::Expression, detail),
             };
-            let ended = call(&setting, job, &stop).await;
-            owed.settle(&setting, &claim, ended.outcome.as_ref(), (ended.took, Vec::new())).await;
+            let ended = call(setting, job, stop).await;
+            owed.settle(setting, claim, ended.outcome.as_ref(), ended.took, Left::default()).await;
             return ended;
         }
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
     let (timeout, workdir) = (job.timeout(), job.workdir());
-    if let Err(error) = passing_by(&stop, || artifacts::give(&setting.store, &claim, &workdir)).await {
-        return Ended::unstarted(Reason::StartFailed, error.to_string());
+    let given = match passing_by(stop, || artifacts::give(&setting.store, claim, (&workdir, &scope))).await {
+        Ok(given) => given,
+        Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
+    };
+    if let Some(Err(error)) = view.as_mut().map(|view| view.note_placed(&given)) {
+        return Ended::unstarted(error.reason(), error.to_string());
     }
-    let place = Place { scope: &scope, workdir: Some(&workdir) };
-    let owed = match cache::look(&setting, &claim, place, &stop).await {
-        Ok(Looked::Taken(hit)) => return Ended::taken(hit, begun),
+    let place = Place { scope: &scope, workdir: Some(&workdir), is_view: view.is_some() };
+    let owed = match cache::look(setting, claim, place, stop).await {
+        Ok(Looked::Taken(hit)) => {
+            setting.workspaces.discard(claim).await;
+            return Ended::taken(hit, begun);
+        }
         Ok(Looked::Executed(owed)) => owed,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
@@ -338,7 +403,7 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         }
         Housed::Warm(job) => {
             setting.sweeper.once();
-            let ending = pool::execute(setting.pools(), *job, &stop).await;
+            let ending = pool::execute(setting.pools(), *job, stop).await;
             let worth = setting.pools().tally().read();
             setting.counts.add(|tally| {
                 let saved_ms = u64::try_from(worth.saved.as_millis()).unwrap_or(u64::MAX);
@@ -376,16 +441,68 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
     }
     let (took, log) = (ending.duration, ending.log.length);
     let mut outcome = outcome(ending, timeout);
-    let mut left = Vec::new();
-    if matches!(outcome, Some(Outcome::Succeeded { .. })) {
-        let kept = passing_by(&stop, || artifacts::keep(setting.store.as_ref(), &claim, &workdir)).await;
-        match kept {
-            Ok(artifacts) => left = artifacts,
-            Err(error) => outcome = Some(failed(Reason::BadOutput, error.to_string())),
-        }
+    let mut left = Left::default();
+    if let Err((reason, why)) =
+        keep(setting, claim, stop, (view.as_deref(), &workdir, &scope), &outcome, &mut left).await
+    {
+        outcome = Some(failed(reason, why));
+        left = Left::default();
     }
-    owed.settle(&setting, &claim, outcome.as_ref(), (took, left)).await;
-    Ended { took, outcome, log }
+    let layer = left.layer.clone().filter(|layer| layer.paths > 0);
+    owed.settle(setting, claim, outcome.as_ref(), took, left).await;
+    if matches!(outcome, Some(Outcome::Succeeded { .. })) {
+        setting.workspaces.discard(claim).await;
+    }
+    Ended { took, outcome, log, layer }
+}
+
+/// Keeps what an attempt leaves: what it changed in its view, and its artifacts. An error is why the
+/// attempt fails for that.
+async fn keep(
+    setting: &Setting,
+    claim: &Claim,
+    stop: &StopSignal,
+    (view, workdir, scope): (Option<&AttemptView>, &Path, &Scope),
+    outcome: &Option<Outcome>,
+    left: &mut Left,
+) -> Result<(), (Reason, String)> {
+    let has_succeeded = matches!(outcome, Some(Outcome::Succeeded { .. }));
+    let is_reported = matches!(outcome, Some(Outcome::Failed { .. }))
+        && claim.head.plan.is_followed_after_failure(claim.at.position);
+    let mut written = None;
+    if let Some(view) = view.filter(|_| has_succeeded || is_reported) {
+        let files = setting.workspaces.files();
+        let changed = loop {
+            let changes = match files.changes(view).await {
+                Ok(changed) => files.keep(claim, view, &changed).await.map(|layer| (changed, layer)),
+                Err(error) => Err(error),
+            };
+            match changes {
+                Ok((changed, layer)) => {
+                    left.layer = Some(Box::new(layer.unwrap_or_else(NewLayer::empty)));
+                    break Some(changed);
+                }
+                Err(error) if error.is_passing() && !stop.is_asked() => {
+                    tokio::time::sleep(ASK_AGAIN).await;
+                }
+                // What a failed step left is worth less than why it failed.
+                Err(error) if is_reported => {
+                    tracing::warn!("what a failed step left is not kept: {error}");
+                    break None;
+                }
+                Err(error) => return Err((Reason::BadOutput, error.to_string())),
+            }
+        };
+        written = changed.map(|changed| {
+            changed.written().iter().map(|path| view.dir().join(path)).collect::<BTreeSet<PathBuf>>()
+        });
+    }
+    if has_succeeded {
+        let kept = || artifacts::keep(setting.store.as_ref(), claim, (workdir, scope), written.clone());
+        left.artifacts =
+            passing_by(stop, kept).await.map_err(|error| (Reason::BadOutput, error.to_string()))?;
+    }
+    Ok(())
 }
 
 /// A program, and where it runs.
@@ -478,7 +595,7 @@ async fn call(setting: &Setting, job: function::Job, stop: &StopSignal) -> Ended
         function::Ending::TimedOut => Some(timed_out(timeout)),
         function::Ending::Stopped => None,
     };
-    Ended { outcome, took: begun.elapsed(), log: 0 }
+    Ended::new(outcome, begun.elapsed())
 }
 
 /// The read costs a thread's round trip, so it is made only for steps that read something.

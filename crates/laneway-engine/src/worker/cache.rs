@@ -13,6 +13,7 @@ use laneway_core::expression::Scope;
 use laneway_core::group;
 use laneway_core::hash::ContentHash;
 use laneway_store::cache::{Found, Hit, Look, NewResult};
+use laneway_store::layer::{LayerContent, NewLayer};
 use laneway_store::model::{Artifact, Claim, Outcome};
 use tokio::task::JoinHandle;
 
@@ -46,6 +47,16 @@ pub(super) struct Place<'a> {
     pub(super) scope: &'a Scope,
     /// The step's own directory; a function has none.
     pub(super) workdir: Option<&'a Path>,
+    /// Whether that is a view: then a result brings its layer, or is none.
+    pub(super) is_view: bool,
+}
+
+/// The files that an attempt left.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub(super) artifacts: Vec<Artifact>,
+    /// What it changed in its view; an empty one if it changed nothing.
+    pub(super) layer: Option<Box<NewLayer>>,
 }
 
 /// An error is an expression that cannot be evaluated, which fails the step as every other one does.
@@ -95,7 +106,10 @@ async fn seek(
     let (workflow, name) = (plan.workflow.name.clone(), step.name.clone());
     let asked = Look { workflow, step: name, key: key.clone(), ttl: cache.ttl };
     match setting.store.cached(asked).await {
-        Ok(Found::Hit(hit)) => match bring(setting, claim, &hit, place.workdir).await {
+        Ok(Found::Hit(hit)) if place.is_view && hit.layer.is_none() => {
+            Err(Miss::Gone { run: hit.from, recorded_at: hit.recorded_at })
+        }
+        Ok(Found::Hit(hit)) => match bring(setting, claim, &hit, place).await {
             Ok(()) => Ok(hit),
             Err(error) => {
                 tracing::debug!(%error, "a recorded result is not taken");
@@ -123,14 +137,17 @@ async fn bring(
     setting: &Setting,
     claim: &Claim,
     hit: &Hit,
-    workdir: Option<&Path>,
+    place: Place<'_>,
 ) -> Result<(), artifacts::Error> {
-    let Some(dir) = workdir.filter(|_| !hit.artifacts.is_empty()) else { return Ok(()) };
+    if let Some(layer) = hit.layer.as_ref().filter(|_| place.is_view) {
+        setting.workspaces.files().renew(layer).await?;
+    }
+    let Some(dir) = place.workdir.filter(|_| !hit.artifacts.is_empty()) else { return Ok(()) };
     let root = dir.canonicalize().map_err(|source| artifacts::files(dir, source))?;
     let mut named: Vec<Artifact> = Vec::with_capacity(hit.artifacts.len());
     for artifact in &hit.artifacts {
         let path = artifacts::place(setting.store.as_ref(), claim, &root, artifact).await?;
-        let (hash, size) = setting.store.keep_file(&path).await?;
+        let (hash, size) = setting.store.keep_file(&path, laneway_store::MAX_SHARED_FILE).await?;
         named.push(Artifact { hash, size, ..artifact.clone() });
     }
     // A claim that is lost is noticed by the end that follows.
@@ -157,11 +174,14 @@ impl Owed {
         setting: &Setting,
         claim: &Claim,
         outcome: Option<&Outcome>,
-        (took, artifacts): (Duration, Vec<Artifact>),
+        took: Duration,
+        left: Left,
     ) {
         let Self { key, noting } = self;
         if let (Some((parts, key)), Some(Outcome::Succeeded { output })) = (key, outcome)
             && !group::says_it_failed(output)
+            // What is on this node alone is nothing that others could take.
+            && left.layer.as_ref().is_none_or(|layer| layer.content != LayerContent::OnNode)
         {
             let plan = &claim.head.plan;
             let result = NewResult {
@@ -173,7 +193,8 @@ impl Owed {
                 took,
                 exit_code: Some(0),
                 output: output.clone(),
-                artifacts,
+                artifacts: left.artifacts,
+                layer: left.layer,
             };
             if let Err(error) = setting.store.remember(result).await {
                 tracing::warn!("the result of a step is not recorded: {error}");

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urge {
     None,
-    /// Cancel the run; its tasks get TERM and their grace.
+    /// Cancel the run; its tasks get TERM and their grace, and its clean-up its time.
     Cancel,
-    /// Kill what runs.
+    /// Kill what runs, clean-up included.
     Kill,
 }
 
@@ -27,7 +27,7 @@ impl Control {
         Self { urge: Arc::new(watch::Sender::new(Urge::None)), why: Arc::default() }
     }
 
-    /// Cancels the run and lets its tasks end in their grace.
+    /// Cancels the run, lets its tasks end in their grace and its clean-up in its time.
     pub fn cancel(&self) {
         self.raise(Urge::Cancel);
     }
@@ -43,7 +43,19 @@ impl Control {
         self.why.get()
     }
 
-    /// Kills what runs, without any grace.
+    /// Whether it was told anything.
+    pub(crate) fn is_raised(&self) -> bool {
+        *self.urge.borrow() > Urge::None
+    }
+
+    /// Waits until it is told something.
+    pub(crate) async fn raised(&self) {
+        let mut urges = self.urge.subscribe();
+        let raised = urges.wait_for(|urge| *urge > Urge::None).await;
+        raised.expect("the sender lives in self");
+    }
+
+    /// Kills what runs, without any grace, and lets no clean-up start.
     pub fn kill(&self) {
         self.raise(Urge::Kill);
     }

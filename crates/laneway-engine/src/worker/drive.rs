@@ -29,9 +29,9 @@ use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
 use super::counts::Counts;
 use super::heartbeat::{Beat, Pulse};
+use super::late_claims::LateClaims;
 use super::levels::Levels;
 use super::lineup::{Lineup, Wanted};
-use super::passages::Passages;
 use super::poll::Poll;
 use super::prepare::{Ground, Places};
 use super::workspace::Workspaces;
@@ -87,6 +87,8 @@ pub struct Means {
     pub max_poll_interval: Duration,
     /// Whether steps with `cache` may take what was recorded before. What they do is recorded in any case.
     pub takes_results: bool,
+    /// The most that the layers of a view may have to be stored.
+    pub workspace_max_bytes: u64,
 }
 
 /// A node that drives one run of its own.
@@ -98,6 +100,8 @@ pub struct Drive {
     pub by: String,
     /// Whether a pause ends it as well.
     pub is_over_when_paused: bool,
+    /// The only variables of this process that steps see; `None` for all of them.
+    pub pass_env: Option<Vec<String>>,
 }
 
 impl Drive {
@@ -105,7 +109,8 @@ impl Drive {
     /// the store has it and can be resumed.
     pub async fn until_done(self, control: Control) -> Result<RunStatus, Error> {
         let aim = Aim::Run { run: self.run, by: self.by, is_over_when_paused: self.is_over_when_paused };
-        let end = drive(self.means, aim, Ground::Caller, control).await?;
+        let ground = Ground::Caller { pass_env: self.pass_env };
+        let end = drive(self.means, aim, ground, control).await?;
         match end {
             End::Run(status) => Ok(status),
             End::Left(_) => unreachable!("a loop that drives a run ends with it"),
@@ -176,7 +181,12 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     let scratch = make_scratch(&means)?;
     pass(Point::ScratchAfter);
     let store_dir = scratch.parent().and_then(|dir| dir.parent()).map_or_else(PathBuf::new, PathBuf::from);
-    let workspaces = Workspaces::new(Arc::clone(&means.store), store_dir.clone(), scratch.clone());
+    let workspaces = Workspaces::new(
+        Arc::clone(&means.store),
+        store_dir.clone(),
+        scratch.clone(),
+        means.workspace_max_bytes,
+    );
     // Nobody waits for it, and it may be cut off at any moment.
     let tidying = tokio::spawn(workspaces.clone().keep_tidy(now));
     let setting = Setting {
@@ -344,7 +354,7 @@ struct Loop {
     cut: Vec<Cut>,
     /// Which wish for each pool was granted.
     granted: HashMap<String, u64>,
-    passages: Passages,
+    late_claims: LateClaims,
     urge: Urge,
     told: Told,
 }
@@ -371,9 +381,10 @@ impl Loop {
         let (store, max_poll_interval) = (Arc::clone(&means.store), means.max_poll_interval);
         let patience: Patience = Box::new(move || store.max_poll_interval().min(max_poll_interval));
         Self {
+            lineup: Lineup::new(means.slots, matches!(aim, Aim::Run { .. }))
+                .with_ports(setting.containers.port_count()),
             setting,
             running: HashMap::new(),
-            lineup: Lineup::new(means.slots, matches!(aim, Aim::Run { .. })),
             levels: Levels::default(),
             taking: HashMap::new(),
             untaken: Vec::new(),
@@ -404,7 +415,7 @@ impl Loop {
             stop_at: None,
             cut: Vec::new(),
             granted: HashMap::new(),
-            passages: Passages::default(),
+            late_claims: LateClaims::default(),
             urge: Urge::None,
             told: Told::default(),
             store: means.store,
@@ -643,7 +654,8 @@ impl Loop {
             let reason = running.reason.unwrap_or(Reason::Canceled);
             let outcome = ended.outcome.unwrap_or(Outcome::Canceled { reason });
             self.lineup.ended(ended.took);
-            self.ended.push(Finished { claim, outcome, took: ended.took });
+            let layer = ended.layer;
+            self.ended.push(Finished { layer, ..Finished::new(claim, outcome, ended.took) });
         }
         self.freed.push_back(Instant::now());
         // The next one starts before anything is recorded: its claim is on disk.
@@ -721,12 +733,13 @@ impl Loop {
             }
         }
         let is_first = self.urge == Urge::None && urge > Urge::None;
+        let is_more = urge > self.urge;
         self.urge = self.urge.max(urge);
-        if is_first {
-            match self.aim {
-                Aim::Run { .. } => self.cancel(),
-                Aim::Any { shutdown_grace, .. } => self.leave(shutdown_grace, control.why().cloned()),
-            }
+        match self.aim {
+            // Said once more with the kill: clean-up that is yet to start must not.
+            Aim::Run { .. } if is_more => self.cancel(),
+            Aim::Any { shutdown_grace, .. } if is_first => self.leave(shutdown_grace, control.why().cloned()),
+            Aim::Run { .. } | Aim::Any { .. } => {}
         }
     }
 

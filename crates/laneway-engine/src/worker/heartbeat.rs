@@ -277,8 +277,8 @@ fn deadline(renewed: Duration, lease: Lease) -> Duration {
         return renewed + lease.ttl * 20;
     }
     let moment = renewed + lease.ttl.saturating_sub(MARGIN.min(lease.ttl / 4));
-    // The warden receives milliseconds. A later deadline here would report a step that the warden killed
-    // as failed.
+    // The warden receives milliseconds. A later deadline here would report a step that the warden
+    // killed as failed.
     Duration::from_millis(u64::try_from(moment.as_millis()).unwrap_or(u64::MAX))
 }
 

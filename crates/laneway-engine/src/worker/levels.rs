@@ -8,6 +8,7 @@ use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::retry;
 use laneway_store::ClaimRef;
+use laneway_store::layer::NewLayer;
 use laneway_store::model::{Claim, Finished, Outcome};
 
 #[derive(Debug, Default)]
@@ -51,6 +52,7 @@ pub(super) struct End {
     pub(super) took: Duration,
     /// How long its log is.
     pub(super) log: u64,
+    pub(super) layer: Option<Box<NewLayer>>,
 }
 
 impl Levels {
@@ -147,7 +149,7 @@ impl Level {
     }
 
     fn ended(&mut self, end: End) -> Follows {
-        let End { claim, outcome, took, log } = end;
+        let End { claim, outcome, took, log, layer } = end;
         let Some(held) = self.running.remove(&claim) else { return Follows::default() };
         let mut follows = Follows::default();
         let outcome = match (outcome, self.closed) {
@@ -170,7 +172,7 @@ impl Level {
                 outcome
             }
         };
-        self.over.push(Finished { claim, outcome, took });
+        self.over.push(Finished { layer, ..Finished::new(claim, outcome, took) });
         if let Some(reason) = follows.stop {
             self.close(reason);
         }
@@ -183,11 +185,7 @@ impl Level {
         let resting = self.resting.drain().map(|(claim, _)| claim);
         let unbegun = self.waiting.drain(..).map(|claim| claim.at).chain(resting);
         let took = Duration::ZERO;
-        self.over.extend(unbegun.map(|claim| Finished {
-            claim,
-            outcome: Outcome::Canceled { reason },
-            took,
-        }));
+        self.over.extend(unbegun.map(|claim| Finished::new(claim, Outcome::Canceled { reason }, took)));
     }
 
     fn if_over(&mut self) -> Option<Vec<Finished>> {
@@ -265,13 +263,13 @@ steps:
 
     fn good(claim: ClaimRef) -> End {
         let outcome = Outcome::Succeeded { output: serde_json::Map::new() };
-        End { claim, outcome, took: Duration::ZERO, log: 0 }
+        End { claim, outcome, took: Duration::ZERO, log: 0, layer: None }
     }
 
     fn bad(claim: ClaimRef, log: u64) -> End {
         let outcome =
             Outcome::Failed { reason: Reason::Exit, detail: "exit code 1".into(), exit_code: Some(1) };
-        End { claim, outcome, took: Duration::ZERO, log }
+        End { claim, outcome, took: Duration::ZERO, log, layer: None }
     }
 
     fn words(finished: &[Finished]) -> String {

@@ -91,6 +91,11 @@ impl Lineup {
         }
     }
 
+    /// A node whose containers can have so many host ports.
+    pub(super) fn with_ports(self, ports: u32) -> Self {
+        Self { rooms: Rooms::with_ports(ports), ..self }
+    }
+
     /// Whether a task that has run for so long is too long to hold another one ahead for its slot.
     pub(super) fn is_long(age: Duration) -> bool {
         age >= QUICK

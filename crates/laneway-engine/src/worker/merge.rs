@@ -1,10 +1,11 @@
 //! The engine of merges: reads how the members of a group ended, and makes one result of it. What is decided is core's
 //! (`laneway_core::merge`), what is done to files `isolate/`'s; a program that merges is started like any step.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use laneway_core::definition::{Merge, OnConflict};
-use laneway_core::merge::{self, Ended};
+use laneway_core::merge::{self, Ended, Member};
 use laneway_core::output;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::RunState;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::attempt::{ASK_AGAIN, Setting, failed};
 use super::prepare;
+use super::run_files;
 use crate::isolate::{self, CellName, Source};
 use crate::process::StopSignal;
 
@@ -28,7 +30,7 @@ pub(super) enum Merged {
 pub(super) async fn merge(
     setting: &Setting,
     claim: &Claim,
-    base: &Path,
+    (base, has_view): (&Path, bool),
     stop: &StopSignal,
 ) -> Option<Result<Merged, String>> {
     let plan = &claim.head.plan;
@@ -54,6 +56,16 @@ pub(super) async fn merge(
                 Work { group: group.name.clone(), base: base.to_owned(), on_conflict: on_conflict.clone() };
             loop {
                 let sources = sources(claim, number, &state, &members);
+                if has_view {
+                    match of_layers(setting, claim, (number, &work), sources, result.clone()).await {
+                        Err(error) if error.is_passing() && !stop.is_asked() => {
+                            tokio::time::sleep(ASK_AGAIN).await;
+                            continue;
+                        }
+                        Err(error) => break Ok(Merged::Ended(failed(error.reason(), error.to_string()))),
+                        Ok(outcome) => break Ok(Merged::Ended(outcome)),
+                    }
+                }
                 match files(setting, claim, &work, sources, result.clone()).await {
                     Err(error) if error.is_passing() && !stop.is_asked() => {
                         tokio::time::sleep(ASK_AGAIN).await
@@ -111,6 +123,37 @@ fn pipe(setting: &Setting, claim: &Claim, group: &str, result: Map<String, Value
     laneway_store::private::write(&path, Value::Object(input).to_string().as_bytes())
         .map_err(|error| format!("the results of `{group}` could not be written: {error}"))?;
     Ok(Merged::Pipe(path))
+}
+
+/// The result of a merge whose members worked in views. The view of the merge shows their layers
+/// already; what `on_conflict` decided is its own layer.
+async fn of_layers(
+    setting: &Setting,
+    claim: &Claim,
+    (group, work): (u32, &Work),
+    sources: Vec<Source>,
+    mut result: Map<String, Value>,
+) -> Result<Outcome, run_files::Error> {
+    let positions = claim.head.plan.members(group);
+    let mut changes = setting.workspaces.files().changes_of(claim).await?;
+    let mut members = Vec::with_capacity(sources.len());
+    for source in sources {
+        let changes = changes.remove(&positions[source.index]).unwrap_or_default();
+        let paths: BTreeSet<PathBuf> = changes.keys().cloned().collect();
+        let step = source.cell.step;
+        if let Some(wrong) = merge::against_said(&step, &source.output, &paths) {
+            return Ok(failed(Reason::Conflict, wrong));
+        }
+        members.push(Member { index: source.index, step, changes });
+    }
+    let combined = merge::combine(&members, &work.on_conflict);
+    Ok(match combined.undecided() {
+        Some(why) => failed(Reason::Conflict, why),
+        None => {
+            combined.tell(&mut result);
+            succeeded(result)
+        }
+    })
 }
 
 struct Work {

@@ -19,13 +19,15 @@ mod control;
 mod counts;
 mod drive;
 mod heartbeat;
+mod kept_dirs;
+mod late_claims;
 mod levels;
 mod lineup;
 mod merge;
-mod passages;
 mod poll;
 mod prepare;
 mod rooms;
+mod run_files;
 mod wishes;
 mod workspace;
 

@@ -28,8 +28,8 @@ pub(super) struct Places {
 /// Where steps run, and what of this process's environment they see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ground {
-    /// As if the caller ran them: in the workflow file's directory, with its environment.
-    Caller,
+    /// As if the caller ran them: in the workflow file's directory, with its environment, or with these variables of it.
+    Caller { pass_env: Option<Vec<String>> },
     /// In the workflow file's directory, which is on this host, with these variables.
     Beside { pass_env: Vec<String> },
     /// In a directory for each run, on this node, with these variables.
@@ -39,15 +39,17 @@ pub enum Ground {
 impl Ground {
     fn inherit(&self) -> InheritEnv {
         match self {
-            Self::Caller => InheritEnv::All,
-            Self::Beside { pass_env } | Self::Apart { pass_env } => InheritEnv::Only(pass_env.clone()),
+            Self::Caller { pass_env: None } => InheritEnv::All,
+            Self::Caller { pass_env: Some(pass_env) }
+            | Self::Beside { pass_env }
+            | Self::Apart { pass_env } => InheritEnv::Only(pass_env.clone()),
         }
     }
 
     /// What of the host a document may show to a container: all of it where it is the caller's own.
     pub(super) fn host_mounts(&self, allowed: &[PathBuf]) -> HostMounts {
         match self {
-            Self::Caller => HostMounts::All,
+            Self::Caller { .. } => HostMounts::All,
             Self::Beside { .. } | Self::Apart { .. } => HostMounts::Below(allowed.to_vec()),
         }
     }
@@ -65,6 +67,7 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     };
     let named = plan.workflow.env.iter().chain(&step.env).map(|(_, template)| template);
     let templates = named.chain(own);
+    let templates = templates.chain(step.path_templates());
     let templates = templates.chain(step.cache().and_then(|cache| cache.key.as_ref()));
     let templates: Vec<&Template> = templates.collect();
     let mut read: BTreeSet<String> = templates.iter().flat_map(|template| template.steps_read()).collect();
@@ -78,6 +81,10 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
 }
 
 /// What an attempt executes, with its engine.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each slot; a box would cost every process an allocation"
+)]
 pub(super) enum Work {
     Process(Job),
     Container(Box<container::Job>),
@@ -165,9 +172,12 @@ pub(super) fn work(
                 return Err("there is no program that merges it".to_owned());
             }
         },
-        Action::Run { script, args } => {
-            Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }
-        }
+        Action::Run { script, args, shell } => Program::Script {
+            text: script.clone(),
+            name: step.name.clone(),
+            args: arguments(args, scope)?,
+            shell: shell.clone(),
+        },
         Action::Command { argv, args } => {
             let mut argv = argv.clone();
             argv.extend(arguments(args, scope)?);
@@ -186,11 +196,12 @@ pub(super) fn work(
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
     env.extend(spot.fence.map(|fence| ("LANEWAY_FENCE".to_owned(), fence.to_string())));
+    let workdir = step.workdir(scope)?;
     let (log, log_cap) = spot.log_of(claim);
     match step.housing() {
         None => {}
         Some(Housing::Pool(_)) => {
-            return warm(claim, spot, What::Exec { program, env, workdir: step.workdir.clone() }, kill_grace);
+            return warm(claim, spot, What::Exec { program, env, workdir }, kill_grace);
         }
         Some(Housing::Own(settings)) => {
             let name = plan.task_name(claim.at.position);
@@ -205,7 +216,7 @@ pub(super) fn work(
                 program,
                 env,
                 dir: dir.to_owned(),
-                workdir: step.workdir.clone(),
+                workdir,
                 stage: scratch_file(places, claim, "d"),
                 host_mounts: places.ground.host_mounts(&spot.containers.allow_mounts),
                 log,
@@ -221,7 +232,7 @@ pub(super) fn work(
         program,
         env,
         inherit_env: places.ground.inherit(),
-        workdir: step.workdir.as_ref().map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
+        workdir: workdir.map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
         stdin: stdin.map(Path::to_owned),
         scratch: places.scratch.clone(),
         output: scratch_file(places, claim, "out"),

@@ -13,9 +13,15 @@ pub(super) struct Rooms {
     holders: HashMap<ClaimRef, Room>,
     /// In the order of the line.
     waiting: VecDeque<(Room, Claim)>,
+    /// How many host ports the containers of this node can have. `None`: not known.
+    ports: Option<u32>,
 }
 
 impl Rooms {
+    pub(super) fn with_ports(ports: u32) -> Self {
+        Self { ports: Some(ports), ..Self::default() }
+    }
+
     /// Gives back what may go on: what needs no room, or has it from here on. Else it waits.
     pub(super) fn admit(&mut self, claim: Claim) -> Option<Claim> {
         let Some(room) = room_of(&claim) else { return Some(claim) };
@@ -55,7 +61,7 @@ impl Rooms {
 
     fn has_place(&self, room: &Room) -> bool {
         let held = self.holders.values().filter(|held| *held == room).count();
-        held < usize::try_from(room.places).unwrap_or(usize::MAX)
+        held < usize::try_from(room.places_with(self.ports)).unwrap_or(usize::MAX)
     }
 }
 
@@ -83,15 +89,21 @@ mod tests {
 
     /// Four steps of a pool of two, and one without.
     fn claims(placed: Placed) -> Vec<Claim> {
-        let text = "pools: {warm: {image: 'busybox:1', max: 2}}
+        claims_of(placed, "")
+    }
+
+    /// With more settings of the pool.
+    fn claims_of(placed: Placed, more: &str) -> Vec<Claim> {
+        let text = "pools: {warm: {image: 'busybox:1', max: 2MORE}}
 steps:
   a: {pool: warm, run: x}
   b: {pool: warm, run: x}
   c: {pool: warm, run: x}
   d: {pool: warm, run: x}
   plain: {run: x}
-";
-        let source = Source { file: "t".into(), default_name: "t".into(), text: text.to_owned() };
+"
+        .replace("MORE", more);
+        let source = Source { file: "t".into(), default_name: "t".into(), text };
         let id = "01890a5d-ac96-774b-bcce-b302099a8057";
         let run = RunId::parse(id).expect("an id");
         let head = Arc::new(RunHead {
@@ -135,6 +147,17 @@ steps:
         assert_eq!(rooms.let_go(|claim| claim.at == at[3]), [at[3]]);
         assert_eq!(rooms.leave(at[0]).map(|claim| claim.at), None);
         assert_eq!(rooms.waiting(), 0);
+    }
+
+    #[test]
+    fn pool_whose_containers_need_ports_has_no_more_room_than_there_are_ports() {
+        let endpoint = ", endpoint: {port: 80}";
+        for (more, ports, expected) in
+            [(endpoint, 1, vec![0, 4]), (endpoint, 9, vec![0, 1, 4]), ("", 1, vec![0, 1, 4])]
+        {
+            let mut rooms = Rooms::with_ports(ports);
+            assert_eq!(admitted(&mut rooms, claims_of(Placed::Local, more)), expected, "{more} {ports}");
+        }
     }
 
     #[test]

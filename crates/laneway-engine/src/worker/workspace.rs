@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use laneway_core::definition::Workspace;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
@@ -17,6 +18,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use tokio::sync::Mutex;
 
 use super::prepare::Ground;
+use super::run_files::RunFiles;
 use crate::bundle;
 use crate::isolate::{self, CellName, Isolates};
 
@@ -38,6 +40,8 @@ pub(super) struct Workspaces {
     scratch: PathBuf,
     /// Where members of groups work apart from each other.
     isolates: Isolates,
+    /// Views of runs whose files follow them.
+    files: RunFiles,
     /// One bundle at a time is in memory, and tasks of one run do not fill its workspace twice.
     turn: Arc<Mutex<()>>,
 }
@@ -49,6 +53,8 @@ pub(super) enum Error {
     Store(#[from] laneway_store::Error),
     #[error(transparent)]
     Bundle(#[from] bundle::Error),
+    #[error("this node does not have {}, the directory that `workspace` names: {source}; let `runs_on` choose nodes that have it", path.display())]
+    NoSuchPath { path: PathBuf, source: io::Error },
     #[error("its workspace {} cannot be made: {source}", path.display())]
     Files { path: PathBuf, source: io::Error },
 }
@@ -61,31 +67,44 @@ impl Error {
             Self::Bundle(bundle::Error::Unwritable { source, .. }) | Self::Files { source, .. } => {
                 source.kind() == io::ErrorKind::StorageFull
             }
-            Self::Bundle(_) => false,
+            Self::Bundle(_) | Self::NoSuchPath { .. } => false,
         }
     }
 }
 
+/// Returns the bundle of a run whose files follow it: each attempt works in a view of its own.
+pub(super) fn followed(claim: &Claim) -> Option<&ContentHash> {
+    match claim.head.plan.workflow.workspace {
+        Workspace::Follow => claim.head.bundle.as_ref(),
+        Workspace::None | Workspace::Path(_) => None,
+    }
+}
+
 impl Workspaces {
-    pub(super) fn new(store: Arc<dyn Store>, store_dir: PathBuf, scratch: PathBuf) -> Self {
+    /// Layers of a view that have more than `max_bytes` are not stored.
+    pub(super) fn new(store: Arc<dyn Store>, store_dir: PathBuf, scratch: PathBuf, max_bytes: u64) -> Self {
         let home = laneway_store::isolates_dir(&store_dir, store.instance());
         let isolates = Isolates::new(home, store_dir.clone());
-        Self { store, store_dir, scratch, isolates, turn: Arc::default() }
+        let home = laneway_store::workspaces_dir(&store_dir, store.instance());
+        let files = RunFiles::new(Arc::clone(&store), &home, scratch.clone(), max_bytes);
+        Self { store, store_dir, scratch, isolates, files, turn: Arc::default() }
+    }
+
+    pub(super) fn files(&self) -> &RunFiles {
+        &self.files
     }
 
     pub(super) fn isolates(&self) -> &Isolates {
         &self.isolates
     }
 
-    /// Where a claimed step works: in a copy of the run's directory of its own, if its group wants that, else there.
+    /// Where a claimed step works: in a copy of the run's directory of its own, if it or its group wants that, else there.
     pub(super) async fn isolated(&self, claim: &Claim, base: &Path) -> Result<PathBuf, isolate::Error> {
         let plan = &claim.head.plan;
-        let group = plan.group_of(claim.at.position).map(|group| plan.group(group));
-        if !group.is_some_and(|group| group.isolate) {
+        if !is_merged(claim) && !plan.step(claim.at.position).files().isolate {
             return Ok(base.to_owned());
         }
-        let step = plan.task_name(claim.at.position);
-        let (isolates, cell) = (self.isolates.clone(), CellName { step, attempt: claim.at.attempt });
+        let (isolates, cell) = (self.isolates.clone(), cell(claim));
         let (run, from) = (claim.head.run, base.to_owned());
         let made = tokio::task::spawn_blocking(move || isolates.enter(run, &cell, &from));
         let failed = |error: tokio::task::JoinError| isolate::Error::Files {
@@ -94,6 +113,18 @@ impl Workspaces {
             source: io::Error::other(error.to_string()),
         };
         made.await.map_err(failed)?
+    }
+
+    /// An attempt has succeeded, and its artifacts are kept: a copy that no merge will ask for is removed. That of an attempt that
+    /// failed stays for a look at it, until the files of its run go.
+    pub(super) async fn discard(&self, claim: &Claim) {
+        if is_merged(claim) || !claim.head.plan.step(claim.at.position).files().isolate {
+            return;
+        }
+        let (isolates, run, cell) = (self.isolates.clone(), claim.head.run, cell(claim));
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || isolates.discard(run, &cell)).await {
+            tracing::debug!("{error}");
+        }
     }
 
     /// A run has ended here. What was merged is where it belongs; of one that did not succeed the copies stay, because
@@ -112,9 +143,20 @@ impl Workspaces {
     /// The directory in which a claimed step runs.
     pub(super) async fn ready(&self, ground: &Ground, claim: &Claim) -> Result<PathBuf, Error> {
         let head = &claim.head;
+        // A local run works in the caller's directory, whatever its document says.
+        if let (Workspace::Path(path), Ground::Beside { .. } | Ground::Apart { .. }) =
+            (&head.plan.workflow.workspace, ground)
+        {
+            let path = PathBuf::from(path);
+            let there = std::fs::metadata(&path).and_then(|found| match found.is_dir() {
+                true => Ok(()),
+                false => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+            });
+            return there.map(|()| path.clone()).map_err(|source| Error::NoSuchPath { path, source });
+        }
         match (&head.bundle, ground) {
             (Some(hash), _) => self.fill(head.run, hash).await,
-            (None, Ground::Caller | Ground::Beside { .. }) => Ok(PathBuf::from(&head.dir)),
+            (None, Ground::Caller { .. } | Ground::Beside { .. }) => Ok(PathBuf::from(&head.dir)),
             (None, Ground::Apart { .. }) => {
                 let dir = self.of(head.run);
                 // Of the directory itself containers of other users see the mode; those above keep others out.
@@ -145,6 +187,7 @@ impl Workspaces {
             }
         }
         self.tidy_isolates(now).await;
+        self.files.tidy().await;
     }
 
     async fn tidy_isolates(&self, now: Millis) {
@@ -214,6 +257,16 @@ impl Workspaces {
         unpacked.await.map_err(failed)??;
         Ok(target)
     }
+}
+
+/// Whether its copy is for the merge of a group.
+fn is_merged(claim: &Claim) -> bool {
+    let plan = &claim.head.plan;
+    plan.group_of(claim.at.position).is_some_and(|group| plan.group(group).isolate)
+}
+
+fn cell(claim: &Claim) -> CellName {
+    CellName { step: claim.head.plan.task_name(claim.at.position), attempt: claim.at.attempt }
 }
 
 /// Whole, or not at all. Another process of this node may have been quicker; its content is the same.
@@ -308,7 +361,7 @@ mod tests {
             laneway_store::Open::Create,
         );
         let (store, scratch) = (store.expect("a store"), dir.path().join("scratch"));
-        let workspaces = Workspaces::new(store, dir.path().to_owned(), scratch);
+        let workspaces = Workspaces::new(store, dir.path().to_owned(), scratch, u64::MAX);
         let gone = RunId::parse("0190d5a0-0000-7000-8000-000000000000").expect("an id");
         // Of another store, which knows it.
         let foreign = dir.path().join("workspaces/other").join(gone.to_string());

@@ -134,9 +134,12 @@ async fn a_container_without_a_port_is_a_clear_error_and_leaves_nothing() {
     let port = free_port();
     let node = Node::with_ports(port..=port);
     let _taken = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port");
-    let job = node.job(&agents(1), call(Method::Get, "/health", None));
+    let mut pool = agents(1);
+    pool.acquire_timeout = Some(Duration::from_millis(300));
+    let job = node.job(&pool, call(Method::Get, "/health", None));
     let ending = node.end_of(job).await;
     let Outcome::StartFailed(why) = ending.outcome else { panic!("{:?}", ending.outcome) };
-    assert!(why.starts_with(&format!("no port is free from {port} to {port}")), "{why}");
+    let expected = format!("no port of {port} is free: 1 by another program; widen the setting `ports`");
+    assert!(why.contains(&expected), "{why}");
     node.close().await;
 }

@@ -8,6 +8,7 @@ mod engine;
 mod faults;
 mod line;
 mod memory;
+mod ports;
 #[path = "../support/proxy.rs"]
 mod proxy;
 mod pull;

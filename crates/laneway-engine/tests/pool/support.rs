@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use laneway_core::definition;
 use laneway_core::id::{InstanceId, RunId, SessionId};
-use laneway_core::pool::ContainerState;
+use laneway_core::pool::{ContainerState, PoolFact, PortsUsedUp};
 use laneway_engine::container::pool::{Job, PoolMeans, Pools, Pull, Told, Transition, What, execute};
 use laneway_engine::container::{Docker, HostMounts, labels};
 use laneway_engine::log::Stream;
@@ -37,6 +37,8 @@ pub(crate) struct Node {
     pub(crate) history: Vec<Transition>,
     /// What was told of images.
     pub(crate) pulls: Vec<Pull>,
+    /// What was told last of the ports, if it was not noticed yet.
+    ports: Option<PoolFact>,
     labels: HashMap<String, String>,
 }
 
@@ -100,7 +102,17 @@ impl Node {
             start_concurrency: 10,
             told: Some(tell),
         });
-        Self { pools, docker, dir, run: run_id(), told, history: Vec::new(), pulls: Vec::new(), labels }
+        Self {
+            pools,
+            docker,
+            dir,
+            run: run_id(),
+            told,
+            history: Vec::new(),
+            pulls: Vec::new(),
+            ports: None,
+            labels,
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -108,7 +120,12 @@ impl Node {
     }
 
     pub(crate) fn script(&self, pool: &definition::Pool, text: &str) -> Job {
-        let program = Program::Script { text: text.to_owned(), name: "step".to_owned(), args: Vec::new() };
+        let program = Program::Script {
+            text: text.to_owned(),
+            name: "step".to_owned(),
+            args: Vec::new(),
+            shell: laneway_core::shell::Shell::Sh,
+        };
         self.job(pool, What::Exec { program, env: Vec::new(), workdir: None })
     }
 
@@ -165,10 +182,25 @@ impl Node {
         }
     }
 
+    /// Waits until so many tasks wait for ports, and gives what is published of the ports then.
+    pub(crate) async fn waiting_for_ports(&mut self, count: usize) -> PortsUsedUp {
+        loop {
+            if let Some(PoolFact::PortsUsedUp(ports)) = &self.ports
+                && ports.waiting.len() == count
+            {
+                return ports.clone();
+            }
+            let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
+            let told = told.unwrap_or_else(|_| panic!("never {count} waiting: {:?}", self.ports));
+            self.note(told.expect("the pools live"));
+        }
+    }
+
     fn note(&mut self, told: Told) {
         match told {
             Told::Moved(told) => self.history.push(told),
             Told::Pulling(pull) => self.pulls.push(pull),
+            Told::Ports(ports) => self.ports = Some(ports),
             Told::Pool { .. } | Told::Taken(_) => {}
         }
     }

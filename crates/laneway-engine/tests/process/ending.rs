@@ -64,6 +64,26 @@ async fn a_step_that_ignores_term_is_killed_after_the_grace() {
 }
 
 #[tokio::test]
+async fn timeout_that_the_warden_acted_on_is_told_apart_from_a_signal() {
+    let bench = Bench::new();
+    let mut job = bench.script("echo $$ > leader; exec sleep 1000");
+    job.timeout = Some(READY);
+    let (_stop, ending) = begin(job);
+    let leader = bench.pid("leader").await;
+    // Blocks the only thread of this runtime, as a freeze of the process does. The timer and the end of
+    // the step are both news then, and the end is looked at first.
+    let stat = format!("/proc/{leader}/stat");
+    let begun = Instant::now();
+    while std::path::Path::new(&stat).exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the warden did not act");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    // Without this the timer is often news alone, and the test proves less. It never fails for it.
+    std::thread::park_timeout(Duration::from_millis(200));
+    assert_eq!(ending.await.outcome, Outcome::TimedOut);
+}
+
+#[tokio::test]
 async fn a_timeout_that_is_not_reached_changes_nothing() {
     let bench = Bench::new();
     for timeout in [Duration::from_secs(30), Duration::MAX] {

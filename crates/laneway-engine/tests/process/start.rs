@@ -119,7 +119,12 @@ async fn a_script_gets_its_name_and_arguments_as_they_are() {
     let bench = Bench::new();
     let args = vec!["a b".to_owned(), "$(echo no)".to_owned(), "'".to_owned(), String::new()];
     let script = |text: &str| {
-        bench.job(Program::Script { text: text.to_owned(), name: "fetch".to_owned(), args: args.clone() })
+        bench.job(Program::Script {
+            text: text.to_owned(),
+            name: "fetch".to_owned(),
+            args: args.clone(),
+            shell: laneway_core::shell::Shell::Sh,
+        })
     };
     let text = "printf '<%s>' \"$0\" \"$@\"; echo";
     assert_eq!(run(script(text)).await.outcome, Outcome::Exited(0));

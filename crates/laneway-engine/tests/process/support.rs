@@ -29,7 +29,12 @@ impl Bench {
     }
 
     pub(crate) fn script(&self, text: &str) -> Job {
-        self.job(Program::Script { text: text.to_owned(), name: "step".to_owned(), args: Vec::new() })
+        self.job(Program::Script {
+            text: text.to_owned(),
+            name: "step".to_owned(),
+            args: Vec::new(),
+            shell: laneway_core::shell::Shell::Sh,
+        })
     }
 
     pub(crate) fn command(&self, argv: &[&str]) -> Job {

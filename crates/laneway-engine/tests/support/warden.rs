@@ -35,5 +35,6 @@ pub(crate) fn command(use_cgroups: bool) -> WardenCommand {
         lock: None,
         lease: None,
         use_cgroups,
+        is_leased: false,
     }
 }

@@ -25,7 +25,7 @@ use crate::problem::{Code, Problem};
 use crate::service::App;
 
 /// How long a request may take until its answer begins. Streams go on for as long as they like after that.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers are data: as a page they may load nothing and be shown nowhere. The web page has a policy of its own.
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -54,7 +54,8 @@ pub(crate) async fn front(State(app): State<App>, request: Request, next: Next) 
     };
     let route = response.extensions_mut().remove::<RoutePath>().map_or("none", |route| route.0);
     app.metrics.count(route, method.as_str(), response.status().as_u16(), begun.elapsed());
-    if let Some(line) = line.filter(|_| response.status().is_client_error()) {
+    let is_refused = response.status().is_client_error() || response.status().is_server_error();
+    if let Some(line) = line.filter(|_| is_refused) {
         line.note();
     }
     harden(&app, response.headers_mut());

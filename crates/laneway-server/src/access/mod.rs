@@ -7,7 +7,7 @@ mod sign_in;
 mod token;
 mod token_uses;
 
-pub(crate) use guard::{From, Guarded, PATIENCE, ReadToken, admit, front, no_method, no_such_route, token};
+pub(crate) use guard::{From, Guarded, ReadToken, admit, front, no_method, no_such_route, token};
 pub use origin::Names;
 pub use sign_in::CODE_LASTS;
 pub(crate) use sign_in::{Codes, Given};

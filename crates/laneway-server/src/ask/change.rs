@@ -12,7 +12,7 @@ use laneway_core::state::RunStatus;
 use laneway_engine::worker::return_what_is_left;
 use laneway_store::cache::Which;
 use laneway_store::effect::Settlement;
-use laneway_store::model::{Deed, NewSignal, Pausable, Reopen, Whom};
+use laneway_store::model::{CancelMode, Deed, NewSignal, Pausable, Reopen, Whom};
 use laneway_store::{Error, Result, Store};
 
 use super::CLAIMS;
@@ -37,14 +37,31 @@ impl Author {
     }
 }
 
-/// Ends a run. Tasks of a process that is gone are stopped by nobody: they are returned, so that the run ends now.
-pub async fn cancel(store: &dyn Store, run: RunId, author: &Author) -> Result<wire::Canceled> {
+/// Ends a run. Tasks of a dead process are returned first, so that the run ends now: no process
+/// would stop them, and none could clean up.
+pub async fn cancel(
+    store: &dyn Store,
+    run: RunId,
+    mode: CancelMode,
+    author: &Author,
+) -> Result<wire::Canceled> {
     let was = store.status(run).await?;
-    store.cancel(run, &author.name).await?;
+    if !was.is_final() {
+        return_what_is_left(store).await?;
+    }
+    store.cancel(run, &author.name, mode).await?;
     settle_cancel(store, run).await?;
     let status: RunStatus = store.status(run).await?;
-    author.record(store, "cancel", format!("run {run}")).await?;
-    Ok(wire::Canceled { run, status, was })
+    let clean_up_until = match status.is_final() {
+        true => None,
+        false => store.run_state(run).await?.clean_up_until.map(wire::Moment),
+    };
+    let how = match mode {
+        CancelMode::CleanUp => "",
+        CancelMode::Now => " now, without clean-up",
+    };
+    author.record(store, "cancel", format!("run {run}{how}")).await?;
+    Ok(wire::Canceled { run, status, was, clean_up_until })
 }
 
 /// Lets a canceled run end whatever state its holder is in: returns the tasks of sessions that are over, and kills a
@@ -56,7 +73,20 @@ pub async fn settle_cancel(store: &dyn Store, run: RunId) -> Result<()> {
             tracing::warn!("process {} was stopped and did not cancel its run; it was killed", node.pid);
         }
     }
+    // The time for its clean-up may be over, and no node be there that would notice.
+    store.promote().await?;
     return_what_is_left(store).await
+}
+
+/// A run has not ended, and the process that ran it is gone: then it has to go on before it can end. Other errors stay as they are.
+async fn of_a_dead_owner(store: &dyn Store, run: RunId, error: Error) -> Error {
+    match error {
+        Error::NotEnded { .. } => match store.run(run).await {
+            Ok(view) if view.is_interrupted => Error::Interrupted { run },
+            Ok(_) | Err(_) => error,
+        },
+        error => error,
+    }
 }
 
 /// Opens an ended run again.
@@ -66,7 +96,10 @@ pub async fn retry(
     what: Reopen<'_>,
     author: &Author,
 ) -> Result<wire::Reopened> {
-    let steps = store.retry(run, what, &author.name).await?;
+    let steps = match store.retry(run, what, &author.name).await {
+        Err(error) => return Err(of_a_dead_owner(store, run, error).await),
+        Ok(steps) => steps,
+    };
     let from = what.from.map(|step| format!(" from {step}")).unwrap_or_default();
     author.record(store, "retry", format!("run {run}{from}")).await?;
     Ok(wire::Reopened { run, steps })
@@ -74,7 +107,10 @@ pub async fn retry(
 
 /// Lets an ended run go on past a failed step.
 pub async fn skip(store: &dyn Store, run: RunId, step: &str, author: &Author) -> Result<wire::Reopened> {
-    let steps = store.skip(run, step, &author.name).await?;
+    let steps = match store.skip(run, step, &author.name).await {
+        Err(error) => return Err(of_a_dead_owner(store, run, error).await),
+        Ok(steps) => steps,
+    };
     author.record(store, "skip", format!("step {step} of run {run}")).await?;
     Ok(wire::Reopened { run, steps })
 }
@@ -101,14 +137,15 @@ pub async fn pause(
             (format!("workflow {name}"), None, Some(name.clone()))
         }
     };
-    if is_paused {
-        store.pause(what, &author.name).await?;
-        author.record(store, "pause", named).await?;
+    let (changed, deed) = if is_paused {
+        (store.pause(what, &author.name).await?, "pause")
     } else {
-        store.resume(what, &author.name).await?;
-        author.record(store, "resume", named).await?;
+        (store.resume(what, &author.name).await?, "resume")
+    };
+    if changed {
+        author.record(store, deed, named).await?;
     }
-    Ok(wire::Paused { run, workflow, paused: is_paused })
+    Ok(wire::Paused { run, workflow, paused: is_paused, changed })
 }
 
 /// Lets a workflow start by itself no more, or again.
@@ -119,14 +156,15 @@ pub async fn pause_triggers(
     author: &Author,
 ) -> Result<wire::TriggersPaused> {
     let named = format!("workflow {workflow}");
-    if is_paused {
-        store.pause_triggers(workflow, &author.name).await?;
-        author.record(store, "pause_triggers", named).await?;
+    let (changed, deed) = if is_paused {
+        (store.pause_triggers(workflow, &author.name).await?, "pause_triggers")
     } else {
-        store.resume_triggers(workflow).await?;
-        author.record(store, "resume_triggers", named).await?;
+        (store.resume_triggers(workflow).await?, "resume_triggers")
+    };
+    if changed {
+        author.record(store, deed, named).await?;
     }
-    Ok(wire::TriggersPaused { workflow: workflow.to_owned(), paused: is_paused })
+    Ok(wire::TriggersPaused { workflow: workflow.to_owned(), paused: is_paused, changed })
 }
 
 /// Says what a step waits for.

@@ -6,6 +6,7 @@ mod change;
 mod container;
 mod documents;
 mod explain;
+mod files;
 mod forms;
 mod past;
 mod pool;
@@ -35,6 +36,7 @@ pub use change::{
 };
 pub use documents::Documents;
 pub use explain::{explain_run, explain_step};
+pub use files::{changed_file, changed_files};
 pub use forms::Forms;
 pub use past::run_at;
 pub use pool::{drain_pool, warm_pool};

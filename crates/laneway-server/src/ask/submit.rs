@@ -100,6 +100,7 @@ pub async fn submit(
         origin,
         parent: None,
         no_cache,
+        end_by: None,
     };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })

@@ -10,14 +10,14 @@ use crate::service::App;
 use crate::{webhook, wire};
 
 /// The largest body, counted before anything of it is looked at.
-const MOST: usize = 1 << 20;
+pub(crate) const MOST: usize = 1 << 20;
 
 pub(crate) async fn take(
     State(app): State<App>,
     Path(path): Path<String>,
     headers: HeaderMap,
-    Raw(body): Raw<MOST>,
+    body: Raw<MOST>,
 ) -> Answer<(StatusCode, Json<wire::Submitted>)> {
-    let submitted = webhook::take(&app, &path, &headers, &body).await?;
+    let submitted = webhook::take(&app, &path, &headers, body).await?;
     Ok((StatusCode::CREATED, Json(submitted)))
 }

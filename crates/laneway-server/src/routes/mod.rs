@@ -5,6 +5,7 @@ pub(crate) mod artifacts;
 pub(crate) mod cache;
 pub(crate) mod effects;
 pub(crate) mod events;
+pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod hooks;
 pub(crate) mod limits;

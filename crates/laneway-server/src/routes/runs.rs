@@ -10,7 +10,7 @@ use axum::{Extension, Json};
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::{Pausable, Placed, Reopen, RunFilter};
+use laneway_store::model::{CancelMode, Pausable, Placed, Reopen, RunFilter};
 use laneway_store::submission_key;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -177,9 +177,11 @@ pub(crate) async fn cancel(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(run): Path<String>,
+    Body(asked): Body<wire::Cancel>,
 ) -> Answer<Json<wire::Canceled>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    Ok(Json(ask::cancel(app.store.as_ref(), run, &caller.author()).await?))
+    let mode = if asked.now { CancelMode::Now } else { CancelMode::CleanUp };
+    Ok(Json(ask::cancel(app.store.as_ref(), run, mode, &caller.author()).await?))
 }
 
 pub(crate) async fn retry(

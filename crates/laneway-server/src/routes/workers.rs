@@ -63,8 +63,12 @@ impl Worker {
         view.filter(|view| view.token == self.token).ok_or_else(no_session)
     }
 
-    /// The claim that a word means; `None` for one that nobody can hold.
+    /// Returns the claim that a word means, or `None` if no worker can hold it.
     pub(super) async fn claim(&self, word: ClaimWord) -> Answer<Option<ClaimRef>> {
+        // Claims that were given back count as generations, not as attempts.
+        if word.generation < word.attempt {
+            return Ok(None);
+        }
         let head = match self.app.store.head(word.run).await {
             Ok(head) => head,
             Err(Error::NoSuchRun { .. }) => return Ok(None),
@@ -117,6 +121,7 @@ pub(crate) async fn register(
     if !(1..=MAX_SLOTS).contains(&slots) {
         return Err(bad(&format!("`slots` must be 1 to {MAX_SLOTS}")));
     }
+    let queues = queues.into_iter().collect();
     let offer = Offer { node: name.clone(), labels, has_process: false, queues, ..Offer::default() };
     let node = NewSession {
         pid,

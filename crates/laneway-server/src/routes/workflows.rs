@@ -61,7 +61,7 @@ pub(crate) async fn bring(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(hash): Path<String>,
-    Raw(bytes): Raw<MAX_BUNDLE>,
+    Raw { bytes, .. }: Raw<MAX_BUNDLE>,
 ) -> Answer<Json<wire::Brought>> {
     Ok(Json(ask::bring(app.store.as_ref(), &hash, bytes, &caller.author()).await?))
 }

@@ -1,12 +1,16 @@
 //! Effects: the shapes of `laneway effects --json` and of their routes, for people and for remote workers.
 
+use std::borrow::Cow;
+
 use laneway_core::effect::{EffectState, EffectStatus, OnUnknown};
 use laneway_core::id::RunId;
 use laneway_store::Fate;
 use laneway_store::effect::EffectView;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::{ClaimWord, Moment};
 
@@ -125,17 +129,21 @@ pub struct SettledEffect {
 #[serde(deny_unknown_fields)]
 pub struct BeginEffect {
     pub claim: ClaimWord,
+    #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9][-A-Za-z0-9_.]*$")]
     pub name: String,
     #[serde(default)]
+    #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     pub key: String,
     /// Made by the worker, another one each time that it is about to run something; asked again with the same it is told the same.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     pub execution: String,
     /// `fail` or `retry`: what to do where nobody knows whether it has happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<OnUnknownWord>)]
     pub on_unknown: Option<OnUnknown>,
     /// An earlier execution of this attempt of which the worker knows that it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     pub gone: Option<String>,
 }
 
@@ -147,7 +155,6 @@ pub struct BegunEffect {
     pub id: String,
     /// What is recorded.
     #[serde(default, skip_serializing_if = "Value::is_null")]
-    #[schema(value_type = Object)]
     pub result: Value,
     /// Why there is no result, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,19 +185,54 @@ pub enum EffectAnswer {
 #[serde(deny_unknown_fields)]
 pub struct CommitEffect {
     pub claim: ClaimWord,
+    #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9][-A-Za-z0-9_.]*$")]
     pub name: String,
     #[serde(default)]
+    #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     pub key: String,
+    #[schema(min_length = 1, max_length = 64, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     pub execution: String,
     /// `done`, or `failed`: it did not happen, and runs again when it is asked for.
-    #[schema(value_type = String)]
-    pub status: EffectStatus,
+    pub status: EffectEndWord,
     /// Any JSON, up to 256 KiB of it.
     #[serde(default)]
-    #[schema(value_type = Object)]
     pub result: Value,
     #[serde(default)]
+    #[serde(deserialize_with = "super::integer::maybe_integer")]
     pub took_ms: Option<u64>,
+}
+
+/// How an effect ended, as a remote worker reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectEndWord {
+    Done,
+    Failed,
+}
+
+impl From<EffectEndWord> for EffectStatus {
+    fn from(word: EffectEndWord) -> Self {
+        match word {
+            EffectEndWord::Done => Self::Done,
+            EffectEndWord::Failed => Self::Failed,
+        }
+    }
+}
+
+/// Describes the words of `OnUnknown`, for which nothing can be derived here.
+pub(crate) struct OnUnknownWord;
+
+impl PartialSchema for OnUnknownWord {
+    fn schema() -> RefOr<Schema> {
+        let words = OnUnknown::ALL.iter().map(|word| word.as_str());
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+    }
+}
+
+impl ToSchema for OnUnknownWord {
+    fn name() -> Cow<'static, str> {
+        "OnUnknown".into()
+    }
 }
 
 /// Whether that is recorded.

@@ -1,6 +1,7 @@
 //! Why tasks wait, or why they ended as they did: the shapes of `laneway explain --json` and of its routes.
 
 use laneway_core::cause;
+use laneway_core::event::Closing;
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::TaskState;
@@ -21,6 +22,13 @@ pub struct ExplainedRun {
     pub status: RunStatus,
     pub reason: Option<String>,
     pub interrupted: bool,
+    /// Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub closing: Option<Closing>,
+    /// Until when it may clean up, while it is being canceled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_up_until: Option<Moment>,
     pub tasks: Vec<ExplainedTask>,
 }
 
@@ -168,6 +176,8 @@ impl From<&model::RunView> for ExplainedRun {
             status: view.state.status,
             reason: view.state.reason.clone(),
             interrupted: view.is_interrupted,
+            closing: view.state.closing.filter(|_| !view.state.status.is_final()),
+            clean_up_until: view.state.clean_up_until.filter(|_| !view.state.status.is_final()).map(Moment),
             tasks: tasks.map(|(task, cause)| ExplainedTask::new(task, cause.as_ref())).collect(),
         }
     }

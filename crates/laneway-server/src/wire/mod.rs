@@ -6,6 +6,7 @@ mod artifact;
 mod cache;
 mod effect;
 mod explain;
+mod files;
 mod graph;
 mod integer;
 mod line;
@@ -39,10 +40,11 @@ pub use access::{
 pub use artifact::{Artifact, ArtifactList};
 pub use cache::{CacheChange, CacheCleared, CacheEntry, CacheList, CacheMiss};
 pub use effect::{
-    BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectFate, EffectList,
-    Settle, SettleEffect, SettledEffect, TaskEffect,
+    BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectEndWord, EffectFate,
+    EffectList, Settle, SettleEffect, SettledEffect, TaskEffect,
 };
 pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link, TaskContainer};
+pub use files::{ChangedFile, ChangedFiles, ChangedKind};
 pub use graph::{Graph, GraphEdge, GraphGroup, GraphNode};
 pub use line::{InLine, LimitLine, Lock, LockList, OrderLine, Standing};
 pub use node::{
@@ -56,14 +58,14 @@ pub use run::{
 pub use secret::{SecretList, SecretSet, SetSecret, StoredSecret};
 pub use sign_in::{MakeCode, Me, SignIn, SignInCode};
 pub use signal::{Signal, SignalResult, Signaled, Wait};
-pub use submit::{Advanced, Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
+pub use submit::{Advanced, Cancel, Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
 pub use trigger::{Trigger, TriggerList, TriggersPaused};
 pub use validate::{Fault, Validate, Validated};
 pub(crate) use worker::millis;
 pub use worker::{
-    AddToLog, AddedToLog, AskForWork, ClaimFate, ClaimWord, Claims, FateWord, Fates, FinishTasks, Left,
-    LogFate, Output, OutputStream, Register, Registered, Renew, RenewedWorker, StopTask, TaskEnd, TaskResult,
-    Work, WorkerTask,
+    AddToLog, AddedToLog, AskForWork, ClaimFate, ClaimWord, Claims, EndReason, FateWord, Fates, FinishTasks,
+    Left, LogFate, Output, OutputStream, Register, Registered, Renew, RenewedWorker, StopTask, TaskEnd,
+    TaskResult, Work, WorkerTask,
 };
 pub use workflow::{
     Applied, Apply, Brought, Definition, Health, LastRun, Outcome, Param, VersionList, Workflow,

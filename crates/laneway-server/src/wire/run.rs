@@ -61,6 +61,10 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub closing: Option<Closing>,
+    /// Until when it may clean up, while it is being canceled: steps with `when: always` and hooks
+    /// run until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_up_until: Option<Moment>,
     /// The number of its last event: whoever follows it goes on from there.
     #[serde(default)]
     pub last_event: u64,
@@ -329,10 +333,7 @@ fn count_items(tasks: &mut [Task]) {
 }
 
 fn is_canceling(closing: Option<Closing>) -> bool {
-    match closing {
-        Some(Closing::Canceled | Closing::RunTimeout) => true,
-        Some(Closing::Halted | Closing::Aborted) | None => false,
-    }
+    closing.is_some_and(Closing::is_canceling)
 }
 
 /// What servers meant that did not say so.
@@ -371,6 +372,7 @@ impl Run {
             set_aside: None,
             paused: state.paused.iter().map(ToString::to_string).collect(),
             closing: state.closing.filter(|_| !state.status.is_final()),
+            clean_up_until: state.clean_up_until.filter(|_| !state.status.is_final()).map(Moment),
             last_event: state.last_event,
             parent: state.parent.as_ref().map(|parent| ParentStep {
                 run: parent.run,
@@ -383,7 +385,7 @@ impl Run {
 }
 
 impl Run {
-    /// What runs of it is being stopped, and nothing more of it starts.
+    /// What runs of it is being stopped, and nothing more of it starts but its clean-up.
     pub fn is_canceling(&self) -> bool {
         is_canceling(self.closing)
     }
@@ -415,7 +417,7 @@ impl From<&model::RunView> for Run {
 }
 
 impl RunSummary {
-    /// What runs of it is being stopped, and nothing more of it starts.
+    /// What runs of it is being stopped, and nothing more of it starts but its clean-up.
     pub fn is_canceling(&self) -> bool {
         is_canceling(self.closing)
     }

@@ -68,6 +68,21 @@ pub struct Canceled {
     /// Before.
     #[schema(value_type = String)]
     pub was: RunStatus,
+    /// Until when steps with `when: always` and hooks may run; nothing where there are none, or no
+    /// time is left for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_up_until: Option<Moment>,
+}
+
+/// How a run is to end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// Without clean-up: steps with `when: always` and hooks do not start, and those that run are
+    /// stopped. Without this a run that is being canceled already is left alone, so that a request
+    /// may be repeated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
 }
 
 /// From where on a run is to be tried again.
@@ -101,6 +116,8 @@ pub struct Paused {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
     pub paused: bool,
+    /// Whether it was not so before.
+    pub changed: bool,
 }
 
 /// A run goes on by one level.

@@ -33,6 +33,8 @@ pub struct TriggerList {
 pub struct TriggersPaused {
     pub workflow: String,
     pub paused: bool,
+    /// Whether it was not so before.
+    pub changed: bool,
 }
 
 impl From<&TriggerView> for Trigger {

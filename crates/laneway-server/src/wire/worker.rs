@@ -2,11 +2,13 @@
 //! a worker gets with a task and gives back as it is; together with the session of the address it is the fence. Where claims of the
 //! task were given back before, its generation is behind the attempt. Where none was, the word is what an older service expects.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::reason::Reason;
 use laneway_store::{ClaimRef, Fate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
@@ -19,15 +21,18 @@ use utoipa::{PartialSchema, ToSchema};
 #[serde(deny_unknown_fields)]
 pub struct Register {
     /// Names it in lists, events and attempts; several may have the same.
+    #[schema(value_type = Label)]
     pub name: String,
     /// The queues that it takes.
-    pub queues: BTreeSet<String>,
+    #[schema(value_type = Vec<Label>, min_items = 1, max_items = 100)]
+    pub queues: Vec<String>,
     /// How many tasks it does at once.
     #[serde(deserialize_with = "super::integer::integer")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 10_000)]
     pub slots: u32,
     /// What `runs_on` and `prefers` of steps ask for.
     #[serde(default)]
+    #[schema(value_type = BTreeMap<Label, Label>)]
     pub labels: BTreeMap<String, String>,
     /// Of its process; shown, and used for nothing.
     #[serde(default)]
@@ -60,9 +65,11 @@ pub struct AskForWork {
     #[serde(deserialize_with = "super::integer::integer")]
     pub wait: u32,
     /// Everything that it holds: what it was given, and whose end was not acknowledged yet.
+    #[schema(value_type = Vec<ClaimWord>)]
     pub holding: BTreeSet<ClaimWord>,
     /// What of that it is stopping already.
     #[serde(default)]
+    #[schema(value_type = Vec<ClaimWord>)]
     pub stopping: BTreeSet<ClaimWord>,
 }
 
@@ -114,21 +121,28 @@ pub struct StopTask {
 pub struct Renew {
     /// How often it asked for work.
     #[serde(deserialize_with = "super::integer::integer")]
+    #[schema(maximum = 1_000_000_000_000_000_u64)]
     pub asks: u64,
     /// How many tasks it got.
     #[serde(deserialize_with = "super::integer::integer")]
+    #[schema(maximum = 1_000_000_000_000_000_u64)]
     pub claims: u64,
     #[serde(deserialize_with = "super::integer::integer")]
+    #[schema(maximum = 1_000_000_000_000_000_u64)]
     pub succeeded: u64,
     #[serde(deserialize_with = "super::integer::integer")]
+    #[schema(maximum = 1_000_000_000_000_000_u64)]
     pub failed: u64,
     #[serde(deserialize_with = "super::integer::integer")]
+    #[schema(maximum = 1_000_000_000_000_000_u64)]
     pub canceled: u64,
     /// Given back, never started.
     #[serde(deserialize_with = "super::integer::integer")]
+    #[schema(maximum = 1_000_000_000_000_000_u64)]
     pub returned: u64,
     /// Taken from it while it held them.
     #[serde(deserialize_with = "super::integer::integer")]
+    #[schema(maximum = 1_000_000_000_000_000_u64)]
     pub lost: u64,
 }
 
@@ -146,6 +160,7 @@ pub struct RenewedWorker {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
+    #[schema(max_items = 1_000)]
     pub claims: Vec<ClaimWord>,
 }
 
@@ -232,6 +247,7 @@ pub enum LogFate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FinishTasks {
+    #[schema(max_items = 1_000)]
     pub results: Vec<TaskResult>,
 }
 
@@ -244,14 +260,16 @@ pub struct TaskResult {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub output: Map<String, Value>,
-    /// Of one that failed: error, exit, signal, timeout, start_failed or bad_output; error without it.
+    /// Of one that failed: `error`, `exit`, `signal`, `timeout`, `start_failed` or `bad_output`. The default is `error`.
+    /// Of one that was canceled: the reason of its stop.
     #[serde(default)]
-    pub reason: Option<String>,
+    pub reason: Option<EndReason>,
     /// Of one that failed: why, in words.
     #[serde(default)]
     pub detail: Option<String>,
     #[serde(default)]
     #[serde(deserialize_with = "super::integer::maybe_integer")]
+    #[schema(minimum = -2_147_483_648_i64, maximum = 2_147_483_647_i64)]
     pub exit_code: Option<i32>,
     /// By the worker's own watch.
     #[serde(default)]
@@ -266,6 +284,36 @@ pub enum TaskEnd {
     Failed,
     /// It was stopped because the service asked for it.
     Canceled,
+}
+
+/// Why a task ended, as its worker reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    Error,
+    Exit,
+    Signal,
+    Timeout,
+    StartFailed,
+    BadOutput,
+    Canceled,
+    Aborted,
+    RunTimeout,
+}
+
+impl EndReason {
+    /// Returns the reason of a failure, or `None` for a word that only a stop has.
+    pub(crate) fn of_failure(self) -> Option<Reason> {
+        match self {
+            Self::Error => Some(Reason::Error),
+            Self::Exit => Some(Reason::Exit),
+            Self::Signal => Some(Reason::Signal),
+            Self::Timeout => Some(Reason::Timeout),
+            Self::StartFailed => Some(Reason::StartFailed),
+            Self::BadOutput => Some(Reason::BadOutput),
+            Self::Canceled | Self::Aborted | Self::RunTimeout => None,
+        }
+    }
 }
 
 /// A session that is over.
@@ -297,18 +345,21 @@ impl ClaimWord {
         ClaimRef { run, position, attempt, generation, session }
     }
 
+    /// Reads a word, and rejects what its pattern rejects.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(4, '.');
-        let (run, position, attempt) = (parts.next()?, parts.next()?, parts.next()?);
-        let (run, position, attempt) =
-            (RunId::parse(run)?, position.parse().ok()?, attempt.parse::<u32>().ok()?);
-        let generation = match parts.next() {
-            None => attempt,
-            // Each claim has one word: one that is not greater than the attempt is not said.
-            Some(generation) => generation.parse().ok().filter(|generation| *generation > attempt)?,
-        };
+        let id = parts.next()?;
+        let run = RunId::parse(id).filter(|run| run.to_string() == id)?;
+        let (position, attempt) = (number(parts.next()?)?, number(parts.next()?)?);
+        let generation = parts.next().map_or(Some(attempt), number)?;
         Some(Self { run, position, attempt, generation })
     }
+}
+
+/// Reads a number as the pattern of claims has it: 1 to 9 digits.
+fn number(digits: &str) -> Option<u32> {
+    let is_short = (1..=9).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_short.then(|| digits.parse().ok()).flatten()
 }
 
 impl fmt::Display for ClaimWord {
@@ -334,12 +385,29 @@ impl<'de> Deserialize<'de> for ClaimWord {
 impl PartialSchema for ClaimWord {
     fn schema() -> RefOr<Schema> {
         let about = "Names a task that a worker holds; given back as it came";
-        let pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\\.[0-9]{1,9}\\.[0-9]{1,9}$";
+        let pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\\.[0-9]{1,9}\\.[0-9]{1,9}(\\.[0-9]{1,9})?$";
         ObjectBuilder::new().schema_type(Type::String).description(Some(about)).pattern(Some(pattern)).into()
     }
 }
 
 impl ToSchema for ClaimWord {}
+
+/// Describes labels and names of queues, as `is_label` accepts them.
+pub(crate) struct Label;
+
+impl PartialSchema for Label {
+    fn schema() -> RefOr<Schema> {
+        let about = "1 to 100 letters, digits and `_ - . / :`";
+        let text = ObjectBuilder::new().schema_type(Type::String).description(Some(about));
+        text.min_length(Some(1)).max_length(Some(100)).pattern(Some("^[-A-Za-z0-9_./:]+$")).into()
+    }
+}
+
+impl ToSchema for Label {
+    fn name() -> Cow<'static, str> {
+        "Label".into()
+    }
+}
 
 impl From<Fate> for FateWord {
     fn from(fate: Fate) -> Self {
@@ -375,7 +443,8 @@ mod tests {
             "",
             "x.1.1",
             "0199f2a0-0000-7000-8000-1a2b3c4d5e6f.1",
-            "0199f2a0-0000-7000-8000-1a2b3c4d5e6f.1.1.1",
+            "0199F2A0-0000-7000-8000-1A2B3C4D5E6F.1.1",
+            "0199f2a0000070008000-1a2b3c4d5e6f.1.1",
         ] {
             assert_eq!(ClaimWord::parse(bad), None, "{bad}");
         }
@@ -389,7 +458,7 @@ mod tests {
             assert_eq!(word.to_string(), text);
             assert_eq!(ClaimWord::parse(&text), Some(word));
         }
-        for wrong in ["", ".3", ".3.x", ".3.2.x", ".3.2.1", ".3.2.2", ".3.2.7.1"] {
+        for wrong in ["", ".3", ".3.x", ".3.+2", ".3.2.x", ".3.2.7.1", ".3.2.", ".3.1234567890"] {
             assert_eq!(ClaimWord::parse(&format!("{run}{wrong}")), None, "{wrong}");
         }
     }

@@ -87,7 +87,7 @@ async fn what_starts_by_itself_is_listed_and_paused() {
         (&json!("nightly"), &json!("schedule 0 2 * * * Europe/Berlin"), &json!(null))
     );
     let paused = server.post("/v1/workflows/nightly/triggers/pause", json!({})).await.json();
-    assert_eq!(paused, json!({ "workflow": "nightly", "paused": true }));
+    assert_eq!(paused, json!({ "workflow": "nightly", "paused": true, "changed": true }));
     assert!(server.get("/v1/triggers").await.json()["triggers"][0]["paused_by"].is_string());
     server.post("/v1/workflows/nightly/triggers/resume", json!({})).await;
     assert!(server.get("/v1/triggers").await.json()["triggers"][0]["paused_by"].is_null());

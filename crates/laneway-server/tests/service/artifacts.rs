@@ -21,7 +21,8 @@ async fn left_behind(place: &Place, server: &crate::support::Server) -> (laneway
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|no| (no % 251) as u8).collect();
     let path = place.dir.path().join("made");
     std::fs::write(&path, &bytes).expect("a file");
-    let (hash, size) = server.store.keep_file(&path).await.expect("a file that is kept");
+    let (hash, size) =
+        server.store.keep_file(&path, laneway_store::MAX_SHARED_FILE).await.expect("a file that is kept");
     let name = ArtifactName::parse("dist/app tar.gz").expect("a name");
     let artifact = Artifact { name, hash, size, is_executable: true };
     server.store.keep_artifacts(claim.at, vec![artifact]).await.expect("artifacts");

@@ -34,6 +34,7 @@ async fn results_are_listed_explained_counted_and_forgotten() {
         exit_code: Some(0),
         output: serde_json::Map::new(),
         artifacts: Vec::new(),
+        layer: None,
     };
     server.store.remember(result).await.expect("recorded");
     actor.end(&claim, true).await;
@@ -53,7 +54,7 @@ async fn results_are_listed_explained_counted_and_forgotten() {
     let (workflow, step) = ("flow".to_owned(), "build".to_owned());
     let found = server.store.cached(Look { workflow, step, key, ttl: None }).await.expect("an answer");
     let Found::Hit(hit) = found else { panic!("{found:?}") };
-    let finished = Finished { claim: claim.at, outcome: Outcome::Cached(hit), took: Duration::ZERO };
+    let finished = Finished::new(claim.at, Outcome::Cached(hit), Duration::ZERO);
     server.store.finish(vec![finished], None).await.expect("finished");
     let shown = server.get(&format!("/v1/runs/{taken}")).await.json();
     assert_eq!(shown["tasks"][0]["reason"], "cached", "{shown}");

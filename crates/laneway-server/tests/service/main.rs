@@ -19,6 +19,7 @@ mod remote;
 mod runs;
 mod secrets;
 mod signals;
+mod slow;
 mod stream;
 mod support;
 mod told;

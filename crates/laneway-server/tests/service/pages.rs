@@ -104,6 +104,7 @@ async fn results_are_read_page_by_page() {
             exit_code: Some(0),
             output: serde_json::Map::new(),
             artifacts: Vec::new(),
+            layer: None,
         };
         server.store.remember(result).await.expect("recorded");
     }

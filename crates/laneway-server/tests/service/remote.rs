@@ -215,7 +215,8 @@ async fn lost_claim_is_told_for_itself_and_costs_the_others_nothing() {
     for (bad, status) in [
         (json!([{ "claim": "x", "status": "succeeded" }]), 400),
         (json!([{ "claim": nobody, "status": "done" }]), 400),
-        (json!([{ "claim": nobody, "status": "failed", "reason": "halted" }]), 422),
+        (json!([{ "claim": nobody, "status": "failed", "reason": "halted" }]), 400),
+        (json!([{ "claim": nobody, "status": "failed", "reason": "canceled" }]), 422),
     ] {
         assert_eq!(worker.say("finish", json!({ "results": bad })).await.status, status);
     }

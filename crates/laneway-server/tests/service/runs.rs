@@ -11,7 +11,7 @@ use laneway_core::state::RunStatus;
 use laneway_engine::log::{HEADER, Stream, Writer};
 use laneway_server::ask;
 use laneway_store::log_path;
-use laneway_store::model::{NewSession, Reopen, RunFilter, Submission};
+use laneway_store::model::{CancelMode, NewSession, Reopen, RunFilter, Submission};
 use serde_json::{Value, json};
 
 use crate::support::{Actor, Place, Reply, Server, run_of};
@@ -229,9 +229,10 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         origin: None,
         parent: None,
         no_cache: false,
+        end_by: None,
     };
     let run = store.submit(submission).await.expect("a run");
-    store.cancel(run, "ada").await.expect("canceled");
+    store.cancel(run, "ada", CancelMode::CleanUp).await.expect("canceled");
     store.retire(session, Leaving::because(LeaveReason::Done)).await.expect("over");
     for path in [format!("/v1/runs/{run}/retry"), format!("/v1/runs/{run}/tasks/a/skip")] {
         let reply = server.post(&path, json!({})).await;
@@ -246,6 +247,34 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         "so that nobody offers it"
     );
     store.retry(run, Reopen::default(), "ada").await.expect("whoever drives it may");
+    server.stop().await;
+}
+
+const CLEANS: &str = "name: cleans\nsteps:\n  a: {run: x}\n  clean: {needs: [a], when: always, run: x}\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancel_lets_clean_up_go_on_until_a_request_says_now() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let node = Actor::join(&place, "one").await;
+    let run = server.submit(CLEANS).await;
+    let held = node.take(1).await;
+    let path = format!("/v1/runs/{run}/cancel");
+    let told = server.post(&path, json!({})).await.json();
+    assert_eq!((&told["was"], &told["status"]), (&json!("running"), &json!("running")));
+    let until = told["clean_up_until"].clone();
+    assert!(until.is_string(), "{told}");
+    assert_eq!(server.post(&path, json!({})).await.json()["clean_up_until"], until, "said twice");
+    let shown = server.get(&format!("/v1/runs/{run}")).await.json();
+    assert_eq!((&shown["closing"], &shown["clean_up_until"]), (&json!("canceled"), &until));
+    let explained = server.get(&format!("/v1/runs/{run}/explain")).await.json();
+    assert_eq!((&explained["closing"], &explained["clean_up_until"]), (&json!("canceled"), &until));
+    let told = server.post(&path, json!({"now": true})).await.json();
+    assert_eq!(told["clean_up_until"], json!(null));
+    node.end(&held[0], true).await;
+    assert_eq!(server.get(&format!("/v1/runs/{run}")).await.json()["status"], "canceled");
+    let unknown = server.post(&path, json!({"soon": true})).await;
+    assert_eq!(unknown.refusal(), (400, "bad_body".to_owned()));
     server.stop().await;
 }
 

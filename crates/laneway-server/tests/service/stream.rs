@@ -248,7 +248,9 @@ async fn what_cannot_be_followed_is_refused_before_a_stream_begins() {
     let run = server.submit(FLOW).await;
     for (query, status, code) in [
         ("runs=last".to_owned(), 400, "bad_request"),
-        (String::new(), 400, "bad_request"),
+        ("nodes=-1".to_owned(), 400, "bad_request"),
+        (String::new(), 422, "unprocessable"),
+        (format!("runs={run},{run}"), 422, "unprocessable"),
         ("runs=0199f2a0-0000-7000-8000-1a2b3c4d5e6f".to_owned(), 404, "no_such_run"),
     ] {
         let refused = server.get(&format!("/v1/events?{query}")).await;
@@ -256,7 +258,7 @@ async fn what_cannot_be_followed_is_refused_before_a_stream_begins() {
     }
     let path = format!("/v1/events?runs={run}");
     let strange = server.ask(Method::GET, &path).by(Role::Viewer).with("last-event-id", "1.2.3").send().await;
-    assert_eq!(strange.refusal(), (400, "bad_request".to_owned()));
+    assert_eq!(strange.refusal(), (422, "unprocessable".to_owned()));
     server.stop().await;
 }
 
@@ -311,7 +313,7 @@ async fn changes_come_beside_events_and_do_not_move_their_place() {
         seen.iter().filter(|seen| seen.name != "changed").map(|seen| seen.id.as_str()).collect();
     assert_eq!(places, ["1", "2"]);
     assert_eq!(server.get("/v1/events?changes=2").await.refusal(), (400, "bad_request".to_owned()));
-    assert_eq!(server.get("/v1/events").await.refusal(), (400, "bad_request".to_owned()));
+    assert_eq!(server.get("/v1/events").await.refusal(), (422, "unprocessable".to_owned()));
     server.stop().await;
 }
 

@@ -16,7 +16,7 @@ use laneway_core::role::Role;
 use laneway_engine::embed::{self, Engine};
 use laneway_engine::remote::Terms;
 use laneway_server::access::{Names, make};
-use laneway_server::{Service, serve};
+use laneway_server::{Deadlines, Service, Tls, serve};
 use laneway_store::model::{Ask, Claim, Finished, NewSession, Outcome};
 use laneway_store::{Open, Options, Store};
 use serde_json::{Map, Value, json};
@@ -111,12 +111,30 @@ impl Place {
 
     /// With terms for remote workers.
     pub(crate) async fn serve_with(&self, remote: Terms) -> Server {
-        Server::start(self.open(), self.dir.path().to_owned(), false, remote).await
+        self.start(Choices { remote, ..Choices::default() }).await
     }
 
     pub(crate) async fn serve_behind_proxy(&self) -> Server {
-        Server::start(self.open(), self.dir.path().to_owned(), true, Terms::default()).await
+        self.start(Choices { is_behind_proxy: true, ..Choices::default() }).await
     }
+
+    /// Serves with deadlines of its own, and encrypted if there is a certificate.
+    pub(crate) async fn serve_within(&self, deadlines: Deadlines, tls: Option<Tls>) -> Server {
+        self.start(Choices { deadlines, tls, ..Choices::default() }).await
+    }
+
+    async fn start(&self, choices: Choices) -> Server {
+        Server::start(self.open(), self.dir.path().to_owned(), choices).await
+    }
+}
+
+/// What differs from one server to another.
+#[derive(Default)]
+struct Choices {
+    is_behind_proxy: bool,
+    remote: Terms,
+    deadlines: Deadlines,
+    tls: Option<Tls>,
 }
 
 /// A server that runs beside the test.
@@ -133,8 +151,7 @@ impl Server {
     async fn start(
         store: Arc<dyn Store>,
         directory: std::path::PathBuf,
-        is_behind_proxy: bool,
-        remote: Terms,
+        Choices { is_behind_proxy, remote, deadlines, tls }: Choices,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -152,13 +169,14 @@ impl Server {
             max_parallel: 4,
             directory,
             names: Names::new(address, ["lane.example".to_owned()]),
-            is_tls: false,
+            is_tls: tls.is_some(),
             is_behind_proxy,
             remote,
+            deadlines,
         };
         let stop = CancellationToken::new();
         let app = service.app(stop.clone());
-        let serving = tokio::spawn(serve(listener, app, None, SOON));
+        let serving = tokio::spawn(serve(listener, app, tls, SOON));
         Self { address, store, session, tokens, stop, serving }
     }
 
@@ -325,7 +343,7 @@ impl Actor {
             let (reason, detail) = (laneway_core::reason::Reason::Exit, "exit code 1".to_owned());
             Outcome::Failed { reason, detail, exit_code: Some(1) }
         };
-        let finished = Finished { claim: claim.at, outcome, took: Duration::from_millis(7) };
+        let finished = Finished::new(claim.at, outcome, Duration::from_millis(7));
         self.store.finish(vec![finished], None).await.expect("an end");
     }
 

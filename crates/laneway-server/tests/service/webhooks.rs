@@ -208,7 +208,7 @@ async fn refusal_takes_as_long_where_nothing_listens() {
     let place = Place::sqlite();
     let server = place.serve().await;
     listening(&place, &server).await;
-    let least = std::time::Duration::from_millis(50);
+    let least = std::time::Duration::from_millis(250);
     for path in ["/v1/hooks/deploy", "/v1/hooks/push", "/v1/hooks/nowhere"] {
         let begun = std::time::Instant::now();
         let refused = server.ask(Method::POST, path).raw(b"{}".to_vec()).send().await;

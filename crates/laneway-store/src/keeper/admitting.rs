@@ -23,6 +23,7 @@ impl<F: Facts> Keeper<F> {
             parent: submission.parent.clone(),
             no_cache: submission.no_cache,
         });
+        self.run.deadline_at = submission.end_by;
         if submission.is_paused {
             let by = submission.by.clone();
             self.pause_between(Pause { scope: PauseScope::Run, by, since: self.now });
@@ -49,7 +50,8 @@ impl<F: Facts> Keeper<F> {
         self.run.status = self.run.status.next(RunMove::Start)?;
         self.run.started_at = Some(self.now);
         let head = Arc::clone(&self.head);
-        self.run.deadline_at = head.plan.workflow.timeout.map(|timeout| self.now.after(timeout));
+        let of_timeout = head.plan.workflow.timeout.map(|timeout| self.now.after(timeout));
+        self.run.deadline_at = of_timeout.into_iter().chain(self.run.deadline_at).min();
         for (position, set) in (0..).zip(&head.plan.needs_set_of) {
             if set.is_none() && !head.plan.is_ready(position) {
                 self.examine_later(position);
@@ -71,11 +73,12 @@ impl<F: Facts> Keeper<F> {
             return Ok(false);
         }
         if scope == PauseScope::Run {
-            self.stop_advancing();
+            let _ = self.stop_advancing();
         }
         self.run.pauses.push(Pause { scope, by: by.to_owned(), since: self.now });
         self.run.pauses.sort_unstable_by_key(|pause| pause.scope);
-        let tasks = self.withdraw(Gate::Paused)?;
+        // Clean-up of a run that is being canceled waits for no person.
+        let tasks = if self.is_paused() { self.withdraw(Gate::Paused)? } else { Vec::new() };
         self.append(RunPaused { scope, by: by.to_owned(), tasks });
         Ok(true)
     }
@@ -97,15 +100,17 @@ impl<F: Facts> Keeper<F> {
         Ok(steps)
     }
 
-    /// Lets a paused run go on, unless it is paused otherwise too. Says whether it was paused like that.
+    /// Lets a paused run go on, unless it is paused otherwise too. Says whether it was paused like that, or would have been behind the
+    /// level that it does.
     pub(crate) fn resume(&mut self, scope: PauseScope, by: &str) -> Result<bool, F::Error> {
-        if scope == PauseScope::Run {
-            self.stop_advancing();
-        }
+        let was_advancing = scope == PauseScope::Run && self.stop_advancing();
         let before = self.run.pauses.len();
         self.run.pauses.retain(|pause| pause.scope != scope);
-        if self.run.pauses.len() == before || self.run.status.is_final() {
+        if self.run.status.is_final() {
             return Ok(false);
+        }
+        if self.run.pauses.len() == before {
+            return Ok(was_advancing);
         }
         self.append(RunResumed { scope, by: by.to_owned() });
         if self.run.status == RunStatus::Running && self.run.pauses.is_empty() {

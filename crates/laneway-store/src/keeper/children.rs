@@ -131,8 +131,10 @@ impl<F: Facts> Keeper<F> {
 
     /// The step is to end, and first what it has started. Without that it ends at once.
     pub(super) fn stop_child(&mut self, position: Position, reason: Reason) -> Result<(), F::Error> {
+        // A child that cleans up is told once more when there is no time for that any more.
+        let is_over = self.is_canceling() && !self.is_cleaning_up();
         let task = self.task(position)?;
-        if task.stop.is_some() {
+        if task.stop.is_some() && !is_over {
             return Ok(());
         }
         let (attempt, child) = (task.attempt, task.wait.as_ref().and_then(|wait| wait.child));

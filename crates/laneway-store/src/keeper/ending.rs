@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::event::{TaskCached, TaskFinished, TaskRetrying};
+use laneway_core::event::{Closing, TaskCached, TaskFinished, TaskRetrying};
 use laneway_core::gate::Gate;
 use laneway_core::group;
 use laneway_core::plan::Position;
@@ -14,8 +14,9 @@ use laneway_torture::{Bug, has};
 use serde_json::{Map, Value};
 
 use super::rows::stored;
-use super::{Facts, Keeper, Record, Settled};
+use super::{Facts, Keeper, KeptLayer, Record, Settled};
 use crate::fence::{ClaimRef, Fate};
+use crate::layer::{LayerContent, NewLayer};
 use crate::model::{Finished, Outcome};
 
 /// Who says that a task has ended. Only what the holder itself said is repeated to it later; a claim that was
@@ -34,6 +35,7 @@ pub(super) struct Ending {
     pub(super) detail: Option<String>,
     pub(super) exit_code: Option<i32>,
     pub(super) output: Map<String, Value>,
+    pub(super) layer: Option<Box<NewLayer>>,
 }
 
 /// An attempt that failed, as its holder saw it.
@@ -82,6 +84,7 @@ impl<F: Facts> Keeper<F> {
             detail: None,
             exit_code: None,
             output: Map::new(),
+            layer: finished.layer.clone(),
         };
         match &finished.outcome {
             Outcome::Succeeded { output } if self.says_it_failed(claim.position, output) => {
@@ -161,9 +164,10 @@ impl<F: Facts> Keeper<F> {
         let (retries, is_stopped) = (task.retries, task.stop.is_some());
         let step = self.step(claim.position);
         // A closing run starts nothing but clean-up, and a retry is a start. So is one of what was asked to stop.
-        let closing = self.run.closing;
-        let may_start =
-            !is_stopped && closing.is_none_or(|closing| closing.lets_clean_up() && step.is_clean_up());
+        let (closing, is_cleaning_up) = (self.run.closing, self.is_cleaning_up());
+        let is_clean_up =
+            |closing: Closing| step.is_clean_up() && closing.lets_start(step.when, is_cleaning_up);
+        let may_start = !is_stopped && closing.is_none_or(is_clean_up);
         if !may_start {
             return Ok(None);
         }
@@ -188,6 +192,7 @@ impl<F: Facts> Keeper<F> {
             took_ms,
             ..Record::new(claim, outcome)
         })?;
+        self.keep_layer(claim, status, ending.layer)?;
         let (now, output) = (self.now, stored(ending.output.clone()));
         self.change(claim.position, |task| {
             task.status = status;
@@ -216,6 +221,25 @@ impl<F: Facts> Keeper<F> {
             Some(settled) => self.settle(claim.position, settled),
             None => Ok(()),
         }
+    }
+
+    /// Keeps what an attempt changed in its view, with its end. Of a task that was canceled nothing counts.
+    fn keep_layer(
+        &mut self,
+        claim: &ClaimRef,
+        status: TaskStatus,
+        layer: Option<Box<NewLayer>>,
+    ) -> Result<(), F::Error> {
+        let Some(layer) = layer.filter(|_| matches!(status, TaskStatus::Succeeded | TaskStatus::Failed))
+        else {
+            return Ok(());
+        };
+        let node = match layer.content {
+            LayerContent::Inline(_) | LayerContent::File => None,
+            LayerContent::OnNode => self.facts.node(claim.session)?,
+        };
+        self.layers.push(KeptLayer { position: claim.position, attempt: claim.attempt, node, layer });
+        Ok(())
     }
 
     /// The end of an attempt that will be followed by another, not before `run_at`.

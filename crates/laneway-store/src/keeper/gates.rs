@@ -143,7 +143,8 @@ impl<F: Facts> Keeper<F> {
 
     fn fill(&mut self) -> Result<(), F::Error> {
         // Whether anybody waits is asked first: to count who is live takes the longer, the more there are.
-        let is_open = self.run.status == RunStatus::Running && self.run.pauses.is_empty();
+        let is_over = self.is_canceling() && !self.is_cleaning_up();
+        let is_open = self.run.status == RunStatus::Running && !self.is_paused() && !is_over;
         if !is_open || self.in_line(1)?.is_empty() {
             return Ok(());
         }
@@ -240,11 +241,12 @@ impl<F: Facts> Keeper<F> {
             when,
             counts,
             closing: self.run.closing,
+            is_cleaning_up: self.is_cleaning_up(),
             is_no_clean_up: self.is_no_clean_up(position),
             condition,
             run_at,
             is_queued: self.run.status == RunStatus::Queued,
-            is_paused: !self.run.pauses.is_empty(),
+            is_paused: self.is_paused(),
             has_node: is_wait || self.has_node(class)?,
             // How many of a level run at once is for its holder to see to.
             live: match (is_wait || self.is_leveled(), self.is_lining_up) {

@@ -108,10 +108,10 @@ impl<F: Facts> Keeper<F> {
         if by == GivenBackBy::Other {
             self.keep_record(Record::new(claim, "returned"))?;
         }
-        let withdrawn = match (self.run.pauses.is_empty(), has_to_pass_again) {
-            (true, false) => None,
-            (true, true) => Some((status.next(TaskMove::Withdraw)?, Gate::Needs)),
-            (false, _) => Some((status.next(TaskMove::Withdraw)?, Gate::Paused)),
+        let withdrawn = match (self.is_paused(), has_to_pass_again) {
+            (false, false) => None,
+            (false, true) => Some((status.next(TaskMove::Withdraw)?, Gate::Needs)),
+            (true, _) => Some((status.next(TaskMove::Withdraw)?, Gate::Paused)),
         };
         // Nothing says whether this holder has begun: the next one needs a larger token.
         let fence = match (by, &withdrawn) {
@@ -169,6 +169,7 @@ impl<F: Facts> Keeper<F> {
             detail,
             exit_code: None,
             output: Map::new(),
+            layer: None,
         };
         if let Some(reason) = stop {
             // It was to be stopped, and it has been.

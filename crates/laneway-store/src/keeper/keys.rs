@@ -194,8 +194,8 @@ impl<F: Facts> Keeper<F> {
         self.facts.is_awaited(key, position)
     }
 
-    /// Acquires the keys of a promoted task and spends its rates. Returns the moment until which the task
-    /// may start.
+    /// Acquires the keys of a promoted task and spends its rates. Returns until when the task may
+    /// start.
     pub(super) fn take_keys(&mut self, position: Position) -> Result<Option<Millis>, F::Error> {
         let Some(keys) = self.keys_of(position) else { return Ok(None) };
         let found = self.find_keys(position)?;

@@ -320,10 +320,8 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// Somebody holds the run up, or lets it go on to its end: it is done with going level by level.
-    pub(super) fn stop_advancing(&mut self) {
-        if let Some(cursor) = &mut self.run.levels {
-            cursor.until = None;
-        }
+    pub(super) fn stop_advancing(&mut self) -> bool {
+        self.run.levels.as_mut().is_some_and(|cursor| cursor.until.take().is_some())
     }
 
     /// Some tasks are pending again: the run goes on at the first level that has one. Gives that level.
@@ -354,7 +352,9 @@ fn ending(finished: &Finished, counts: &Counts) -> Option<Ending> {
         detail: None,
         exit_code: None,
         output: Map::new(),
+        layer: None,
     };
+    let layer = || finished.layer.clone();
     Some(match (&finished.outcome, counts) {
         (Outcome::Cached(_), Counts::All) => return None,
         (_, Counts::Nothing(reason))
@@ -368,6 +368,7 @@ fn ending(finished: &Finished, counts: &Counts) -> Option<Ending> {
             reason: None,
             exit_code: Some(0),
             output: output.clone(),
+            layer: layer(),
             ..canceled(Reason::Aborted)
         },
         (Outcome::Failed { reason, detail, exit_code }, Counts::All | Counts::Failures(_)) => Ending {
@@ -375,6 +376,7 @@ fn ending(finished: &Finished, counts: &Counts) -> Option<Ending> {
             reason: Some(*reason),
             detail: Some(detail.clone()),
             exit_code: *exit_code,
+            layer: layer(),
             ..canceled(*reason)
         },
     })

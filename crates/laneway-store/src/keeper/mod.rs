@@ -49,7 +49,7 @@ pub(crate) use gates::{Settled, read_item, scope};
 pub(crate) use growing::{grown, list_of, place_of, with_item};
 pub(crate) use holding::GivenBackBy;
 pub(crate) use keys::{Key, KeyChanges};
-pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
+pub(crate) use rows::{Changed, Changes, KeptLayer, Record, RunRow, TaskRow, Touch};
 pub(crate) use rows::{
     Pause, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait, stored,
     under_way, wait_text,
@@ -71,6 +71,7 @@ pub(crate) struct Keeper<F> {
     sets: BTreeMap<u32, (Counts, bool)>,
     events: Vec<Fact>,
     attempts: Vec<Record>,
+    layers: Vec<KeptLayer>,
     keys: KeyChanges,
     waits: Vec<(Gate, Duration)>,
     /// Keys that others have let go of in this transaction, and that are yet to be handed on.
@@ -129,6 +130,7 @@ impl<F: Facts> Keeper<F> {
             sets: BTreeMap::new(),
             events: Vec::new(),
             attempts: Vec::new(),
+            layers: Vec::new(),
             keys: KeyChanges::default(),
             waits: Vec::new(),
             promised: BTreeSet::new(),
@@ -308,6 +310,7 @@ impl<F: Facts> Keeper<F> {
                 .collect(),
             events: self.events,
             attempts: self.attempts,
+            layers: self.layers,
             keys: self.keys,
             waits: self.waits,
             bound,
@@ -332,10 +335,16 @@ impl<F: Facts> Keeper<F> {
         self.run.status = self.run.status.next(step)?;
         self.run.reason.clone_from(&reason);
         self.run.finished_at = Some(self.now);
-        self.run.deadline_at = None;
+        // Of a run that was canceled it says how long its hooks have. None start that have no time
+        // (`firings_add`).
+        if !self.is_canceling() {
+            self.run.deadline_at = None;
+        }
+        let has_time = !self.is_canceling() || self.run.deadline_at.is_some();
         // The hooks of a local run are its owner's as long as that lives, which is known by this. It lets go when it has
         // seen to them (`settle`), or with its end.
         let owes_hooks = self.head.placed == Placed::Local
+            && has_time
             && hook::ends(&self.head.plan.workflow).contains(&self.run.status);
         self.run.owner = self.run.owner.filter(|_| owes_hooks);
         // What has ended is held up by nobody; one that is opened again asks its workflow anew.

@@ -22,6 +22,7 @@ use super::children::Wanted;
 use super::keys::{Key, KeyChanges};
 use crate::child::ToStop;
 use crate::fence::ClaimRef;
+use crate::layer::NewLayer;
 
 /// What of a run changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(crate) struct RunRow {
     pub(crate) owner: Option<SessionId>,
     pub(crate) started_at: Option<Millis>,
     pub(crate) finished_at: Option<Millis>,
+    /// When its `timeout` passes; of one that is being canceled, or was, until when it may clean
+    /// up.
     pub(crate) deadline_at: Option<Millis>,
     /// Who paused it, each scope once.
     pub(crate) pauses: Vec<Pause>,
@@ -282,6 +285,16 @@ impl Record {
     }
 }
 
+/// A layer that is to be stored, in the place of an earlier one of its task.
+#[derive(Debug)]
+pub(crate) struct KeptLayer {
+    pub(crate) position: Position,
+    pub(crate) attempt: u32,
+    /// The node that alone has it.
+    pub(crate) node: Option<Arc<str>>,
+    pub(crate) layer: Box<NewLayer>,
+}
+
 /// How much of a task's row is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Touch {
@@ -313,6 +326,7 @@ pub(crate) struct Changes {
     /// Numbered from `was.last_event + 1`.
     pub(crate) events: Vec<Fact>,
     pub(crate) attempts: Vec<Record>,
+    pub(crate) layers: Vec<KeptLayer>,
     pub(crate) keys: KeyChanges,
     /// How long tasks had waited that became available, and at which gate.
     pub(crate) waits: Vec<(Gate, Duration)>,

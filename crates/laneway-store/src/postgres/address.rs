@@ -11,12 +11,18 @@ use tokio_postgres::config::{Host, SslMode};
 use super::password::Sources;
 use crate::error::{Error, Result};
 
-/// How long a server may take to answer at all. A host that drops packets says nothing, and people wait.
-const CONNECT: Duration = Duration::from_secs(10);
+/// How long one host may take to accept a connection. A host that drops packets says nothing, and people wait.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After this long without an answer to what was sent, the other side counts as gone; the system asks by itself on a
-/// line that is idle. A lease is a minute, and there has to be time for a second try.
-const SILENCE: Duration = Duration::from_secs(15);
+/// How long what was sent may stay without an acknowledgement before the server counts as gone. A lease is a
+/// minute, and there has to be time for a second try.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection is idle before the system probes the server, how often it does so then, and after
+/// how many probes without an answer the server counts as gone.
+const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(3);
+const KEEPALIVES_RETRIES: u32 = 3;
 
 /// A database, and how to get there.
 #[derive(Debug, Clone)]
@@ -53,11 +59,7 @@ impl Address {
             Trust::Prefer => SslMode::Prefer,
             Trust::Require | Trust::VerifyFull { .. } => SslMode::Require,
         });
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
-        }
-        config.keepalives(true).keepalives_idle(SILENCE).keepalives_interval(SILENCE / 3);
-        config.keepalives_retries(3).tcp_user_timeout(SILENCE);
+        notice_vanished_server(&mut config, &plain);
         if config.get_application_name().is_none() {
             config.application_name("laneway");
         }
@@ -68,6 +70,29 @@ impl Address {
     /// As a part of errors that speak of files.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(&self.shown)
+    }
+}
+
+/// A server that vanished without a word is noticed within some twenty seconds, where the system would take hours.
+/// What the URL says wins, key by key.
+fn notice_vanished_server(config: &mut Config, url: &str) {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    // The driver cannot tell a default from the same value in the URL.
+    let is_named = |key: &str| query.split('&').any(|pair| pair.split('=').next() == Some(key));
+    if !is_named("connect_timeout") {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    if !is_named("tcp_user_timeout") {
+        config.tcp_user_timeout(TCP_USER_TIMEOUT);
+    }
+    if !is_named("keepalives_idle") {
+        config.keepalives_idle(KEEPALIVES_IDLE);
+    }
+    if !is_named("keepalives_interval") {
+        config.keepalives_interval(KEEPALIVES_INTERVAL);
+    }
+    if !is_named("keepalives_retries") {
+        config.keepalives_retries(KEEPALIVES_RETRIES);
     }
 }
 
@@ -232,6 +257,25 @@ mod tests {
             let why = trust(query).expect_err("refused").to_string();
             assert!(why.contains(word), "{query}: {why}");
         }
+    }
+
+    #[test]
+    fn vanished_server_is_noticed_unless_the_url_says_otherwise() {
+        let seconds = Duration::from_secs;
+        let said = |query: &str| {
+            let config = Address::parse(&format!("postgres://h/d{query}")).expect("a URL").config;
+            let probes = (config.get_keepalives_interval(), config.get_keepalives_retries());
+            let waits = (config.get_connect_timeout().copied(), config.get_tcp_user_timeout().copied());
+            (config.get_keepalives(), config.get_keepalives_idle(), probes, waits)
+        };
+        let ours = (Some(seconds(3)), Some(3));
+        assert_eq!(said(""), (true, seconds(10), ours, (Some(seconds(10)), Some(seconds(10)))));
+        let all = "?keepalives=0&keepalives_idle=7200&keepalives_interval=60&keepalives_retries=9\
+                   &connect_timeout=2&tcp_user_timeout=120";
+        let theirs = (Some(seconds(60)), Some(9));
+        assert_eq!(said(all), (false, seconds(7200), theirs, (Some(seconds(2)), Some(seconds(120)))));
+        let one = said("?sslmode=disable&tcp_user_timeout=45");
+        assert_eq!(one, (true, seconds(10), ours, (Some(seconds(10)), Some(seconds(45)))));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) async fn offer_to_all(link: &Link, session: SessionId, offer: &Offer)
         if let Some(class) = class {
             taken.push(found.try_get(0)?);
             delays.push(class::reluctance(offer, &class));
-            places.push(places_of(&class));
+            places.push(places_of(&class, offer));
             pools.push(pool_of(&class));
         }
     }
@@ -34,8 +34,8 @@ pub(super) async fn offer_to_all(link: &Link, session: SessionId, offer: &Offer)
     Ok(taken)
 }
 
-fn places_of(class: &Class) -> Option<i64> {
-    class.room.as_ref().map(|room| i64::from(room.places))
+fn places_of(class: &Class, offer: &Offer) -> Option<i64> {
+    class.room.as_ref().map(|room| i64::from(room.places_with(offer.ports)))
 }
 
 fn pool_of(class: &Class) -> Option<String> {
@@ -71,7 +71,7 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
                     numbers.push(*no);
                     sessions.push(row::text(found, 0)?);
                     delays.push(class::reluctance(&offer, class));
-                    places.push(places_of(class));
+                    places.push(places_of(class, &offer));
                     pools.push(pool_of(class));
                 }
             }

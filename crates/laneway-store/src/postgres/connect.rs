@@ -30,9 +30,6 @@ const OLDEST: u32 = 15;
 /// Connections of one process. Verbs are short; more of them would only wait for each other in the database.
 const CONNECTIONS: usize = 16;
 
-/// How long one host may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How long a verb waits for a connection before it says so.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -86,7 +83,6 @@ impl Target {
             // Scheduling state is never read from a replica.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        notice_vanished_server(&mut config);
         let plain = config.clone();
         // What the URL says comes last, and wins.
         let options = [OPTIONS, address.config.get_options().unwrap_or_default()].join(" ");
@@ -189,22 +185,6 @@ impl Target {
             .create_timeout(Some(PATIENCE))
             .build()
             .map_err(|error| Error::Closed { why: error.to_string() })
-    }
-}
-
-/// A server that vanished without a word is noticed within some twenty seconds, where the system would
-/// take hours. What the URL says wins.
-fn notice_vanished_server(config: &mut Config) {
-    let is_default = config.get_keepalives_idle() == Config::new().get_keepalives_idle();
-    if is_default && config.get_keepalives_interval().is_none() {
-        config.keepalives_idle(Duration::from_secs(10));
-        config.keepalives_interval(Duration::from_secs(3)).keepalives_retries(3);
-    }
-    if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(Duration::from_secs(10));
-    }
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_TIMEOUT);
     }
 }
 

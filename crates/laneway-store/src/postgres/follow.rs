@@ -175,7 +175,7 @@ pub(super) async fn on_each(
     terms: Terms,
     runs: Vec<RunId>,
     mut verb: impl FnMut(&mut Keeper<&mut Known>) -> Done<bool>,
-) -> Done<()> {
+) -> Done<bool> {
     let mut jobs = Vec::with_capacity(runs.len());
     for run in runs {
         let seed = Missing { unstarted: true, live: true, line: 8, ..Missing::default() };
@@ -183,12 +183,14 @@ pub(super) async fn on_each(
     }
     let within = Terms { is_begun: true, ..terms };
     lock_all(link, within, &jobs).await?;
+    let mut is_changed = false;
     for job in jobs {
         let (no, head) = (job.head.no, Arc::clone(&job.head.head));
         let made = on_runs(link, within, vec![job], |_, keeper| verb(keeper)).await?;
+        is_changed |= made.iter().any(|made| made.answer);
         save(shelf, link, &head, &made).await.map_err(|failure| failure.about(no, head.run))?;
     }
-    Ok(())
+    Ok(is_changed)
 }
 
 /// Adds what became of a run to what is to be written, with what it means for others.

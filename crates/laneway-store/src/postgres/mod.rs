@@ -5,12 +5,14 @@ mod access;
 mod address;
 mod base;
 mod bytes;
+mod claim_cursor;
 mod classes;
 mod connect;
 mod doctor;
 mod facts;
 mod fault;
 mod follow;
+mod layers;
 mod lines;
 mod link;
 mod listen;
@@ -49,7 +51,7 @@ use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
-use laneway_core::plan::Plan;
+use laneway_core::plan::{Plan, Position};
 use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
@@ -74,12 +76,13 @@ use crate::error::{Error, Result, put_off};
 use crate::examine;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::GivenBackBy;
+use crate::layer::Layer;
 use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
-    Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, CancelMode, Claim, Deed,
+    Definition, Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart,
+    LogPiece, Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
     RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary,
     RunView, SecretView, Signaled, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish,
     WorkflowView,
@@ -361,10 +364,7 @@ impl Store for PostgresStore {
         if ask.limit + ask.ahead == 0 {
             return Ok(Vec::new());
         }
-        let ask = &ask;
-        self.base
-            .write(|link, terms| async move { claim::claim(&self.base.shelf, &link, terms, ask).await })
-            .await
+        claim::claim(&self.base, &ask).await
     }
 
     async fn claim_level(&self, first: ClaimRef) -> Result<Vec<Claim>> {
@@ -397,8 +397,8 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { bytes::blob(&link, hash).await }).await
     }
 
-    async fn keep_file(&self, path: &Path) -> Result<(ContentHash, u64)> {
-        let bytes = bytes::read_file(path)?;
+    async fn keep_file(&self, path: &Path, shared_cap: u64) -> Result<(ContentHash, u64)> {
+        let bytes = bytes::read_file(path, shared_cap)?;
         let size = bytes.len() as u64;
         Ok((self.keep_blob(bytes).await?, size))
     }
@@ -425,6 +425,27 @@ impl Store for PostgresStore {
         self.base
             .ask(|link| async move {
                 bytes::artifacts(&link, &*self.base.shelf.head(&link, run).await?).await
+            })
+            .await
+    }
+
+    async fn layers(&self, run: RunId) -> Result<Vec<Layer>> {
+        self.base
+            .ask(
+                |link| async move { layers::layers(&link, self.base.shelf.head(&link, run).await?.no).await },
+            )
+            .await
+    }
+
+    async fn packed_layer(
+        &self,
+        run: RunId,
+        position: Position,
+        hash: &ContentHash,
+    ) -> Result<Option<Vec<u8>>> {
+        self.base
+            .ask(|link| async move {
+                layers::packed(&link, self.base.shelf.head(&link, run).await?.no, position, hash).await
             })
             .await
     }
@@ -624,11 +645,11 @@ impl Store for PostgresStore {
         Ok(swept)
     }
 
-    async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
+    async fn cancel(&self, run: RunId, by: &str, mode: CancelMode) -> Result<RunStatus> {
         self.base
-            .change(
-                |link, terms| async move { people::cancel(&self.base.shelf, &link, terms, run, by).await },
-            )
+            .change(|link, terms| async move {
+                people::cancel(&self.base.shelf, &link, terms, run, (by, mode)).await
+            })
             .await
     }
 
@@ -668,7 +689,7 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
+    async fn pause(&self, what: Pausable, by: &str) -> Result<bool> {
         let what = &what;
         self.base
             .change(
@@ -677,7 +698,7 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
+    async fn resume(&self, what: Pausable, by: &str) -> Result<bool> {
         let what = &what;
         self.base
             .change(
@@ -734,11 +755,11 @@ impl Store for PostgresStore {
         self.base.write(|link, _| async move { triggers::note_fired(&link, of, last).await }).await
     }
 
-    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<bool> {
         self.base.change(|link, terms| async move { triggers::pause(&link, terms, workflow, by).await }).await
     }
 
-    async fn resume_triggers(&self, workflow: &str) -> Result<()> {
+    async fn resume_triggers(&self, workflow: &str) -> Result<bool> {
         self.base.change(|link, terms| async move { triggers::resume(&link, terms, workflow).await }).await
     }
 

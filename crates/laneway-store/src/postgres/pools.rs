@@ -13,15 +13,14 @@ use super::row;
 use super::run_work::Terms;
 use crate::error::{Error, Teller};
 use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
-use crate::pool::UNGRANTED;
+use crate::pool::{UNGRANTED, subject};
 use crate::readable::{Noted, add_event};
 
 /// Nodes wait here for each other as long as a commit takes: without that, an event could become visible behind one of a larger
 /// number, and whoever follows the stream would have gone on past it. None of them has a lock that is before a key's.
 pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &[PoolFact]) -> Done<()> {
+    let containers: Vec<String> = facts.iter().map(|fact| subject(session, fact)).collect();
     let (now, session) = (terms.now.map(|now| now.0), session.to_string());
-    let containers: Vec<String> =
-        facts.iter().map(|fact| fact.names().1.unwrap_or_default().to_owned()).collect();
     let names: Vec<String> = facts.iter().map(|fact| fact.name().to_owned()).collect();
     let versions: Vec<i64> = facts.iter().map(|fact| i64::from(fact.version())).collect();
     let bodies: Vec<String> = facts.iter().map(PoolFact::body_text).collect();
@@ -118,7 +117,8 @@ pub(super) async fn events(
     Ok(events)
 }
 
-/// The newest of each container that is there. One that cannot be read hides none of the others; it is named among the events.
+/// The newest of each container that is there, and of the ports of each session. One that cannot be
+/// read hides none of the others; it is named among the events.
 pub(super) async fn containers(link: &Link) -> Done<Vec<PoolEvent>> {
     let mut events = Noted::new();
     for found in &link.rows(sql!("pool_containers"), &[]).await? {

@@ -254,6 +254,7 @@ pub(super) async fn live(link: &Link, head: &Head) -> Done<Vec<Position>> {
 
 fn run_row(found: &Row, head: &Head) -> Done<RunState> {
     let status = row::word(found, 2, "status of a run", RunStatus::parse)?;
+    let closing = row::maybe_word(found, 4, "closing of a run", Closing::parse)?;
     Ok(RunState {
         run: head.head.run,
         workflow: row::text(found, 0)?,
@@ -263,7 +264,8 @@ fn run_row(found: &Row, head: &Head) -> Done<RunState> {
         status,
         // While a run is being canceled its row knows why already; the history says it with the run's end.
         reason: row::maybe_text(found, 3)?.filter(|_| status.is_final()),
-        closing: row::maybe_word(found, 4, "closing of a run", Closing::parse)?,
+        closing,
+        clean_up_until: row::moment(found, 11)?.filter(|_| closing.is_some_and(Closing::is_canceling)),
         submitted_at: Millis(found.try_get(5)?),
         started_at: row::moment(found, 6)?,
         finished_at: row::moment(found, 7)?,

@@ -8,6 +8,7 @@ use laneway_core::reason::Reason;
 use laneway_core::time::Millis;
 
 use super::follow::Records;
+use super::layers::Layers;
 use super::link::{Flight, Value, sql};
 use crate::keeper::{
     Changed, Changes, Record, RunRow, Touch, growth_text, levels_text, pauses_text, wait_text,
@@ -28,6 +29,7 @@ pub(super) struct Columns {
     sets: [Numbers; 6],
     events: Events,
     attempts: Attempts,
+    layers: Layers,
     counts: [Numbers; 3],
     runs: Runs,
     keys: Keys,
@@ -217,6 +219,9 @@ impl Columns {
         self.add_keys(no, changes);
         for record in &changes.attempts {
             self.attempts.add(no, now, record);
+        }
+        for kept in &changes.layers {
+            self.layers.add(no, kept);
         }
         if let Some(owner) = changes.bound {
             self.owners.classes.push(-no);
@@ -432,6 +437,7 @@ impl Columns {
                 self.attempts.values(),
             );
         }
+        self.layers.say(flight);
         if !self.counts[0].is_empty() {
             flight.ask(
                 sql!("run_count", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
@@ -482,6 +488,10 @@ impl Growths {
             flight.ask(sql!("items_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![runs, first, behind]);
             flight.ask(
                 sql!("items_effects_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![runs, first, behind],
+            );
+            flight.ask(
+                sql!("layers_of_items_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
                 vec![runs, first, behind],
             );
         }

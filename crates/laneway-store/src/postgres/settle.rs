@@ -228,6 +228,12 @@ async fn hand_on(shelf: &Shelf, link: &Link, terms: Terms, key: &Key) -> Done<Pr
     let Some(found) = link.row(next, &[name]).await? else {
         return close(link, &text, (next, name)).await;
     };
+    if has(Bug::KeyBeforeRun) {
+        let keys = vec![text.clone()];
+        let mut flight = link.begin(Begin::Write);
+        flight.tell(sql!("keys_lock", TEXT_ARRAY), vec![&keys]);
+        flight.land().await?;
+    }
     let (no, run) = run_of(&found)?;
     let position: Position = row::number(&found, 2).map_err(|failure| failure.about(no, run))?;
     let head = shelf.head(link, run).await?;

@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 use super::fault::{Done, Failure};
 use super::link::{Link, sql};
 use super::shelf::{Head, Shelf};
-use super::{read, row, waits};
+use super::{pools, read, row, waits};
 use crate::error::{Error, Teller};
 use crate::keeper::under_way;
 use crate::model::{
@@ -26,6 +26,7 @@ use crate::model::{
 };
 use crate::offer;
 use crate::overview::few;
+use crate::pool::{add_port_waits, needs_ports};
 use crate::readable::{Readable, add_event};
 use crate::tally;
 
@@ -51,7 +52,10 @@ pub(super) async fn run(
     }
     let mut set_aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
     let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
-    let waits = waits::of_run(link, shelf, head, part).await?;
+    let mut waits = waits::of_run(link, shelf, head, part).await?;
+    if needs_ports(&head.head.plan) && !state.status.is_final() {
+        add_port_waits(&mut waits, &head.head.plan, &state, &pools::containers(link).await?);
+    }
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
         state,

@@ -38,20 +38,23 @@ pub(super) fn number(txn: &Txn<'_>, class: &Class) -> Done<i64> {
     for (session, offer) in offers {
         let session = SessionId::parse(&session).ok_or_else(|| unreadable("session", &session))?;
         if let Some(offer) = offer::from_text(&offer).filter(|offer| class::can_run(offer, class)) {
-            add_taker(txn, no, session, class::reluctance(&offer, class), class.room.as_ref())?;
+            let room = class.room.as_ref().map(|room| (room, offer.ports));
+            add_taker(txn, no, session, class::reluctance(&offer, class), room)?;
         }
     }
     Ok(no)
 }
 
+/// `room` is the pool of the class, with the host ports that the session has for containers.
 pub(super) fn add_taker(
     txn: &Txn<'_>,
     class: i64,
     session: SessionId,
     delay: i64,
-    room: Option<&Room>,
+    room: Option<(&Room, Option<u32>)>,
 ) -> Done<()> {
-    let (places, pool) = (room.map(|room| room.places), room.map(|room| room.pool.as_str()));
+    let places = room.map(|(room, ports)| room.places_with(ports));
+    let pool = room.map(|(room, _)| room.pool.as_str());
     let taker = params![class, session.to_string(), delay, places, pool];
     txn.connection.prepare_cached(sql!("taker_add"))?.execute(taker)?;
     Ok(())

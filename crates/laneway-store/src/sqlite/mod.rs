@@ -12,6 +12,7 @@ mod doctor;
 mod fault;
 mod files;
 mod frozen;
+mod layers;
 mod lines;
 mod migrate;
 mod overview;
@@ -73,16 +74,17 @@ use crate::error::{Error, Result, put_off};
 use crate::examine;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{GivenBackBy, no_such_step, unreadable};
+use crate::layer::Layer;
 use crate::lease::LeaseFile;
 use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart,
-    LogPiece, Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
-    RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary,
-    RunView, SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish,
-    WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, CancelMode, Claim,
+    Commits, Deed, Definition, Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView,
+    LogName, LogPart, LogPiece, Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable,
+    PoolView, Reaped, RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead,
+    RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token,
+    TokenRotation, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -497,7 +499,7 @@ impl Store for SqliteStore {
         self.read(move |connection, _| bytes::blob(connection, &hash)).await
     }
 
-    async fn keep_file(&self, path: &Path) -> Result<(ContentHash, u64)> {
+    async fn keep_file(&self, path: &Path, _shared_cap: u64) -> Result<(ContentHash, u64)> {
         let (dir, path) = (self.dir.clone(), path.to_owned());
         let kept = tokio::task::spawn_blocking(move || files::keep(&dir, &path));
         kept.await.map_err(|error| Error::Closed { why: error.to_string() })?
@@ -526,6 +528,24 @@ impl Store for SqliteStore {
     async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>> {
         self.read(move |connection, shared| bytes::artifacts(connection, &shared.head(connection, run)?))
             .await
+    }
+
+    async fn layers(&self, run: RunId) -> Result<Vec<Layer>> {
+        self.read(move |connection, shared| layers::layers(connection, shared.head(connection, run)?.no))
+            .await
+    }
+
+    async fn packed_layer(
+        &self,
+        run: RunId,
+        position: Position,
+        hash: &ContentHash,
+    ) -> Result<Option<Vec<u8>>> {
+        let hash = hash.clone();
+        self.read(move |connection, shared| {
+            layers::packed(connection, shared.head(connection, run)?.no, position, &hash)
+        })
+        .await
     }
 
     async fn begin_effect(&self, claim: ClaimRef, new: NewEffect) -> Result<Begun> {
@@ -690,10 +710,10 @@ impl Store for SqliteStore {
         self.sweep_all().await
     }
 
-    async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
+    async fn cancel(&self, run: RunId, by: &str, mode: CancelMode) -> Result<RunStatus> {
         let by = by.to_owned();
         pass(Point::CancelBefore);
-        let canceled = self.write(move |txn| cancel::cancel(txn, run, &by)).await;
+        let canceled = self.write(move |txn| cancel::cancel(txn, run, &by, mode)).await;
         pass(Point::CancelAfter);
         canceled
     }
@@ -721,12 +741,12 @@ impl Store for SqliteStore {
         self.write(move |txn| levels::advance(txn, run, &by)).await
     }
 
-    async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
+    async fn pause(&self, what: Pausable, by: &str) -> Result<bool> {
         let by = by.to_owned();
         self.write(move |txn| people::pause(txn, &what, &by)).await
     }
 
-    async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
+    async fn resume(&self, what: Pausable, by: &str) -> Result<bool> {
         let by = by.to_owned();
         self.write(move |txn| people::resume(txn, &what, &by)).await
     }
@@ -776,12 +796,12 @@ impl Store for SqliteStore {
         self.write(move |txn| triggers::note_fired(txn, &of, &last)).await
     }
 
-    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<bool> {
         let (workflow, by) = (workflow.to_owned(), by.to_owned());
         self.write(move |txn| triggers::pause(txn, &workflow, &by)).await
     }
 
-    async fn resume_triggers(&self, workflow: &str) -> Result<()> {
+    async fn resume_triggers(&self, workflow: &str) -> Result<bool> {
         let workflow = workflow.to_owned();
         self.write(move |txn| triggers::resume(txn, &workflow)).await
     }

@@ -12,14 +12,14 @@ use super::txn::{Done, Txn, sql};
 use crate::error::{Error, Teller};
 use crate::keeper::unreadable;
 use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
-use crate::pool::UNGRANTED;
+use crate::pool::{UNGRANTED, subject};
 use crate::readable::{Noted, add_event};
 
 pub(super) fn tell(txn: &Txn<'_>, session: SessionId, facts: &[PoolFact]) -> Done<()> {
-    let session = session.to_string();
+    let (teller, session) = (session, session.to_string());
     for fact in facts {
-        let container = fact.names().1.unwrap_or_default();
-        let event = params![txn.now.0, session, container, fact.name(), fact.version(), fact.body_text()];
+        let subject = subject(teller, fact);
+        let event = params![txn.now.0, session, subject, fact.name(), fact.version(), fact.body_text()];
         txn.connection.prepare_cached(sql!("pool_event_append"))?.execute(event)?;
     }
     txn.connection.prepare_cached(sql!("pool_events_forget"))?.execute([POOL_EVENTS_KEPT])?;
@@ -99,7 +99,8 @@ pub(super) fn events(
     Ok(events)
 }
 
-/// The newest of each container that is there. One that cannot be read hides none of the others; it is named among the events.
+/// The newest of each container that is there, and of the ports of each session. One that cannot be
+/// read hides none of the others; it is named among the events.
 pub(super) fn containers(connection: &Connection) -> Done<Vec<PoolEvent>> {
     let mut statement = connection.prepare_cached(sql!("pool_containers"))?;
     let mut rows = statement.query([])?;

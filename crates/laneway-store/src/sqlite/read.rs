@@ -305,6 +305,10 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
     };
     let status = RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?;
+    let closing = match closing {
+        None => None,
+        Some(word) => Some(Closing::parse(&word).ok_or_else(|| unreadable("closing of a run", &word))?),
+    };
     // While a run is being canceled its row knows why already; the history says it with the run's end.
     let reason: Option<String> = row.get(3)?;
     Ok(RunState {
@@ -315,10 +319,8 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         max_parallel: head.head.max_parallel,
         status,
         reason: reason.filter(|_| status.is_final()),
-        closing: match closing {
-            None => None,
-            Some(word) => Some(Closing::parse(&word).ok_or_else(|| unreadable("closing of a run", &word))?),
-        },
+        closing,
+        clean_up_until: millis(11)?.filter(|_| closing.is_some_and(Closing::is_canceling)),
         submitted_at: Millis(row.get(5)?),
         started_at: millis(6)?,
         finished_at: millis(7)?,

@@ -16,6 +16,7 @@ use laneway_core::time::Millis;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::classes;
+use super::layers;
 use super::quarantine;
 use super::read;
 use super::txn::{Done, Failure, Head, Txn, sql};
@@ -67,12 +68,13 @@ pub(super) fn on_each(
     txn: &Txn<'_>,
     runs: Vec<RunId>,
     mut verb: impl FnMut(&mut Keeper<Stored<'_, '_>>) -> Done<bool>,
-) -> Done<()> {
-    let mut follows = Follows::default();
+) -> Done<bool> {
+    let (mut follows, mut is_changed) = (Follows::default(), false);
     for run in runs {
-        follows.change(txn, run, &mut verb)?;
+        is_changed |= follows.change(txn, run, &mut verb)?;
     }
-    follow(txn, follows)
+    follow(txn, follows)?;
+    Ok(is_changed)
 }
 
 /// What the change of one run means for others.
@@ -367,6 +369,9 @@ fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     for record in &changes.attempts {
         save_attempt(txn, no, record)?;
     }
+    for kept in &changes.layers {
+        layers::save(txn, no, kept)?;
+    }
     save_keys(txn, no, &changes.keys)?;
     children::save(txn, no, changes)?;
     save_run(txn, no, changes)
@@ -460,6 +465,8 @@ fn save_growth(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         let gone = params![no, items.start, items.end];
         txn.connection.prepare_cached(sql!("items_remove"))?.execute(gone)?;
         txn.connection.prepare_cached(sql!("items_effects_remove"))?.execute(gone)?;
+        txn.connection.prepare_cached(sql!("layers_of_items_remove"))?.execute(gone)?;
+        txn.connection.prepare_cached(sql!("layer_files_of_items_remove"))?.execute(gone)?;
     }
     for ((step, batch), items) in &changes.batches {
         match items {

@@ -11,6 +11,7 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Shared;
+use super::pools;
 use super::quarantine;
 use super::read;
 use super::txn::{Done, Head, Plans, read_head, sql};
@@ -25,6 +26,7 @@ use crate::model::{
 };
 use crate::offer;
 use crate::overview::few;
+use crate::pool::{add_port_waits, needs_ports};
 use crate::readable::{Readable, add_event};
 use crate::tally;
 
@@ -41,7 +43,10 @@ pub(super) fn run(
         .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let owner = living_owner(connection, locks, owner.as_deref())?;
     let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
-    let waits = waits::of_run(connection, plans, head, part)?;
+    let mut waits = waits::of_run(connection, plans, head, part)?;
+    if needs_ports(&head.head.plan) && !state.status.is_final() {
+        add_port_waits(&mut waits, &head.head.plan, &state, &pools::containers(connection)?);
+    }
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
         state,

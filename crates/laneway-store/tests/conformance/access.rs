@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_core::gate::Gate;
 use laneway_core::role::Role;
 use laneway_store::Error;
-use laneway_store::model::{Deed, NewToken, RunFilter, Submission, TokenRotation};
+use laneway_store::model::{CancelMode, Deed, NewToken, RunFilter, Submission, TokenRotation};
 use serde_json::json;
 
 use crate::harness::{Node, Place, START, flow, for_each_database, submission};
@@ -318,6 +318,6 @@ async fn backlog_counts_what_nobody_has_taken_by_what_it_waits_for(place: Place)
     node.take_any(1).await;
     assert_eq!(told().await, "1 available, 1 needs, 1 node");
     assert_eq!(node.store.parked().await.expect("a count"), 0);
-    node.store.cancel(run, "ada").await.expect("a run that can be canceled");
+    node.store.cancel(run, "ada", CancelMode::CleanUp).await.expect("a run that can be canceled");
     assert_eq!(told().await, "1 node");
 }

@@ -153,25 +153,29 @@ async fn paused_run_starts_nothing_and_goes_on_when_resumed(place: Place) {
     let node = place.node("one").await;
     let run = node.submit(&flow("max_parallel: 2", &[("a", ""), ("b", ""), ("c", "")])).await;
     let held = node.take(run, 1).await;
-    node.store.pause(Pausable::Run(run), "ada").await.expect("a run to pause");
-    node.store.pause(Pausable::Run(run), "ada").await.expect("once more does nothing");
+    assert!(node.store.pause(Pausable::Run(run), "ada").await.expect("a run to pause"));
+    assert!(!node.store.pause(Pausable::Run(run), "ada").await.expect("once more does nothing"));
     assert!(node.take_ahead(run, 4, 4).await.is_empty());
     node.succeed(&held[0]).await;
     assert!(node.take(run, 9).await.is_empty(), "a free place is not filled");
     let why = node.why(run, "b").await;
     assert!(why.contains("paused") && why.contains("ada"), "{why}");
-    node.store.resume(Pausable::Run(run), "ada").await.expect("a run to resume");
+    assert!(node.store.resume(Pausable::Run(run), "ada").await.expect("a run to resume"));
+    assert!(!node.store.resume(Pausable::Run(run), "ada").await.expect("once more does nothing"));
     assert_eq!(names(&node.take(run, 9).await), ["b", "c"]);
 }
 
 async fn paused_workflow_holds_up_new_runs_too(place: Place) {
     let node = place.node("one").await;
     let before = node.submit(&flat(1, 1)).await;
-    node.store.pause(Pausable::Workflow("flow".to_owned()), "ada").await.expect("a pause");
+    let workflow = || Pausable::Workflow("flow".to_owned());
+    assert!(node.store.pause(workflow(), "ada").await.expect("a pause"));
+    assert!(!node.store.pause(workflow(), "ada").await.expect("once more does nothing"));
     let after = node.submit(&flat(1, 1)).await;
     assert!(node.take(before, 9).await.is_empty() && node.take(after, 9).await.is_empty());
     node.store.pause(Pausable::Run(after), "bob").await.expect("a second reason to wait");
-    node.store.resume(Pausable::Workflow("flow".to_owned()), "ada").await.expect("it goes on");
+    assert!(node.store.resume(workflow(), "ada").await.expect("it goes on"));
+    assert!(!node.store.resume(workflow(), "ada").await.expect("once more does nothing"));
     assert_eq!(node.take(before, 9).await.len(), 1);
     assert!(node.take(after, 9).await.is_empty(), "it was paused by itself as well");
     let free = node.submit(&flat(1, 1)).await;
@@ -186,7 +190,7 @@ async fn retry_of_a_paused_run_goes_on(place: Place) {
     node.retry(run, None).await.expect("a canceled run");
     assert_eq!(node.take(run, 9).await.len(), 1);
     let refusal = node.store.pause(Pausable::Run(run), "ada").await;
-    assert!(refusal.is_ok());
+    assert!(matches!(refusal, Ok(true)));
     node.cancel(run).await;
 }
 
@@ -196,7 +200,7 @@ async fn run_that_has_ended_is_paused_no_more(place: Place) {
     node.store.pause(Pausable::Run(run), "ada").await.expect("a pause");
     node.cancel(run).await;
     assert!(node.state(run).await.paused.is_empty());
-    node.store.resume(Pausable::Run(run), "ada").await.expect("there is nothing to resume");
+    assert!(!node.store.resume(Pausable::Run(run), "ada").await.expect("there is nothing to resume"));
     crate::audit::check(&*node.store, run).await;
 }
 

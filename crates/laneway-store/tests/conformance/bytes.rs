@@ -216,9 +216,13 @@ async fn file_comes_out_as_it_went_in(place: Place) {
     let (path, to) = (dir.path().join("from"), dir.path().join("to"));
     let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at / 3) as u8).collect();
     std::fs::write(&path, &bytes).expect("written");
-    let (hash, size) = store.keep_file(&path).await.expect("kept");
+    let (hash, size) = store.keep_file(&path, laneway_store::MAX_SHARED_FILE).await.expect("kept");
     assert_eq!((&hash, size), (&ContentHash::of(&bytes), 300_000));
-    assert_eq!(store.keep_file(&path).await.expect("kept").0, hash, "twice is once");
+    assert_eq!(
+        store.keep_file(&path, laneway_store::MAX_SHARED_FILE).await.expect("kept").0,
+        hash,
+        "twice is once"
+    );
     place.open().fetch_file(&hash, &to).await.expect("fetched");
     assert!(std::fs::read(&to).expect("there") == bytes);
     let mut opened = Vec::new();
@@ -235,7 +239,7 @@ async fn file_comes_out_as_it_went_in(place: Place) {
     assert!(matches!(missing, Err(Error::NoSuchBlob { .. })), "{missing:?}");
     let large = std::fs::File::create(dir.path().join("large")).expect("made");
     large.set_len((8 << 20) + 1).expect("sparse");
-    let kept = store.keep_file(&dir.path().join("large")).await;
+    let kept = store.keep_file(&dir.path().join("large"), laneway_store::MAX_SHARED_FILE).await;
     assert_eq!(kept.is_ok(), place.database == Database::Sqlite, "{kept:?}");
 }
 

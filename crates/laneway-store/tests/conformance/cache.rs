@@ -58,6 +58,7 @@ fn result(run: RunId, step: &str, command: &str) -> NewResult {
         exit_code: Some(0),
         output,
         artifacts: Vec::new(),
+        layer: None,
     }
 }
 
@@ -352,7 +353,7 @@ async fn ten_who_record_one_key_at_once_leave_one_result(place: Place) {
     assert_eq!(found.artifacts, [file]);
     // An end by a hit goes with others in one call.
     let held = node.take(run, 1).await.remove(0);
-    let finished = Finished { claim: held.at, outcome: Outcome::Cached(Box::new(found)), took: DAY };
+    let finished = Finished::new(held.at, Outcome::Cached(Box::new(found)), DAY);
     let answer = node.store.finish(vec![finished], None).await.expect("finished");
     assert_eq!(answer.fates, [Fate::Recorded]);
 }
@@ -361,7 +362,7 @@ async fn file_of_a_result_stays_beside_the_store(place: Place) {
     let node = place.node("one").await;
     let source = node.store.dir().join("source");
     std::fs::write(&source, "binary").expect("written");
-    let (hash, size) = node.store.keep_file(&source).await.expect("kept");
+    let (hash, size) = node.store.keep_file(&source, laneway_store::MAX_SHARED_FILE).await.expect("kept");
     let name = ArtifactName::parse("dist/app").expect("a name");
     let file = Artifact { name, hash: hash.clone(), size, is_executable: false };
     let run = node.submit(&flow("", &[("a", "")])).await;

@@ -9,14 +9,14 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Error;
 use laneway_store::child::{Resumed, WantedRun, Wanting};
-use laneway_store::model::{About, Ask, Reopen, RunFilter, Severity, Submission};
+use laneway_store::model::{About, Ask, CancelMode, Reopen, RunFilter, Severity, Submission};
 use laneway_store::prune::Keep;
 use rusqlite::Connection;
 use serde_json::json;
 
 use crate::audit;
 use crate::harness::{
-    Node, Place, canceled, failed, flow, for_each_database, left, names, submission, succeeded,
+    Held, Node, Place, canceled, failed, flow, for_each_database, left, names, submission, succeeded,
     succeeded_with,
 };
 use crate::server;
@@ -28,6 +28,8 @@ for_each_database! {
     child_that_ends_as_it_is_submitted_ends_the_step,
     run_that_cannot_be_started_fails_the_step,
     cancel_ends_the_child_first,
+    canceled_child_cleans_up_within_the_time_of_its_parent,
+    clean_up_of_a_parent_waits_for_that_of_its_child,
     cancel_before_the_child_is_there_wants_none,
     timeout_ends_the_child_and_fails_the_step,
     failure_beside_it_ends_the_child,
@@ -99,6 +101,7 @@ fn submission_of(node: &Node, wanted: &WantedRun, document: &str) -> Submission 
         is_shared: !wanted.is_local,
         key: Some(wanted.parent.key()),
         no_cache: wanted.no_cache,
+        end_by: None,
         parent: Some(wanted.parent.clone()),
         ..submission(document, serde_json::Value::Object(wanted.params.clone()), node.session)
     }
@@ -216,7 +219,7 @@ async fn cancel_ends_the_child_first(place: Place) {
     let (parent, child) = called(&node).await;
     let held = node.take_any(1).await.pop().expect("a");
     node.start(&held).await;
-    node.store.cancel(parent, "ada").await.expect("canceled");
+    node.store.cancel(parent, "ada", CancelMode::CleanUp).await.expect("canceled");
     audit::check(&*node.store, parent).await;
     audit::check(&*node.store, child).await;
     assert_eq!(node.tasks(parent).await, "call parked, behind canceled (canceled)");
@@ -235,11 +238,69 @@ async fn cancel_ends_the_child_first(place: Place) {
     );
 }
 
+/// A parent with clean-up behind a child with clean-up, and what runs of that.
+async fn cleaning(node: &Node) -> (RunId, RunId, Held) {
+    let behind = "needs: [call], when: always";
+    let text = flow("cleanup_timeout: 30s", &[("behind", behind)]).replace("name: flow", "name: top");
+    let parent = node.share(&format!("{text}  call: {{workflow: flow}}\n")).await;
+    let asked = wanted(node).await.pop().expect("a child is wanted");
+    let child = flow("", &[("a", ""), ("clean", "needs: [a], when: always")]);
+    let child = start(node, &asked, &child).await;
+    let held = node.take_any(1).await.pop().expect("a");
+    node.start(&held).await;
+    (parent, child, held)
+}
+
+async fn clean_up_of_a_parent_waits_for_that_of_its_child(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child, held) = cleaning(&node).await;
+    node.cancel(parent).await;
+    node.finish(&held, canceled(Reason::Canceled)).await;
+    let clean = node.take_any(9).await;
+    assert_eq!(names(&clean), ["clean"], "that of the parent waits");
+    node.succeed(&clean[0]).await;
+    assert_eq!(node.status(child).await, RunStatus::Canceled);
+    let behind = node.take_any(9).await;
+    assert_eq!(names(&behind), ["behind"]);
+    node.succeed(&behind[0]).await;
+    assert_eq!(node.tasks(parent).await, "behind succeeded, call canceled (canceled)");
+    assert_eq!(node.status(parent).await, RunStatus::Canceled);
+    audit::check(&*node.store, parent).await;
+    audit::check(&*node.store, child).await;
+}
+
+async fn canceled_child_cleans_up_within_the_time_of_its_parent(place: Place) {
+    for is_late in [true, false] {
+        let node = worker(&place).await;
+        let (parent, child, held) = cleaning(&node).await;
+        node.cancel(parent).await;
+        node.finish(&held, canceled(Reason::Canceled)).await;
+        let clean = node.take_any(9).await.pop().expect("clean");
+        node.start(&clean).await;
+        assert!(node.stops().await.is_empty());
+        if is_late {
+            place.advance(Duration::from_secs(30));
+            node.promote().await;
+        } else {
+            node.cancel_now(parent).await;
+        }
+        let stops = node.stops().await;
+        assert_eq!(stops.iter().map(|stop| stop.claim).collect::<Vec<_>>(), [clean.at], "late: {is_late}");
+        node.finish(&clean, canceled(Reason::Canceled)).await;
+        assert_eq!(node.tasks(child).await, "a canceled (canceled), clean canceled (canceled)");
+        assert_eq!(node.tasks(parent).await, "behind canceled (canceled), call canceled (canceled)");
+        assert_eq!(node.status(parent).await, RunStatus::Canceled);
+        audit::check(&*node.store, parent).await;
+        audit::check(&*node.store, child).await;
+        node.store.retire(node.session, left()).await.expect("over");
+    }
+}
+
 async fn cancel_before_the_child_is_there_wants_none(place: Place) {
     let node = worker(&place).await;
     let parent = node.share(PARENT).await;
     let asked = wanted(&node).await.pop().expect("a child is wanted");
-    node.store.cancel(parent, "ada").await.expect("canceled");
+    node.store.cancel(parent, "ada", CancelMode::CleanUp).await.expect("canceled");
     assert_eq!(node.status(parent).await, RunStatus::Canceled);
     assert!(wanted(&node).await.is_empty());
     let late = node.store.submit(submission_of(&node, &asked, &child())).await;
@@ -301,7 +362,7 @@ async fn child_is_remembered_until_it_goes_on(place: Place) {
         audit::check(&*node.store, parent).await;
         let asked = wanted(&node).await.pop().expect("a child is wanted");
         assert_eq!(asked.again, Some(child));
-        node.store.cancel(parent, "ada").await.expect("canceled");
+        node.store.cancel(parent, "ada", CancelMode::CleanUp).await.expect("canceled");
         audit::check(&*node.store, parent).await;
     }
     node.store.retry(parent, Reopen::default(), "ada").await.expect("retried");
@@ -434,7 +495,7 @@ async fn ends_pass_through_every_depth(place: Place) {
     let low = start(&node, &asked, &child()).await;
     let held = node.take_any(1).await.pop().expect("a");
     node.start(&held).await;
-    node.store.cancel(top, "ada").await.expect("canceled");
+    node.store.cancel(top, "ada", CancelMode::CleanUp).await.expect("canceled");
     node.finish(&held, canceled(Reason::Canceled)).await;
     for run in [top, middle, low] {
         audit::check(&*node.store, run).await;
@@ -466,7 +527,7 @@ async fn child_of_a_run_that_goes_on_is_not_removed(place: Place) {
     let may_go = node.store.prunable(keep, 10).await.expect("an answer");
     assert!(may_go.iter().all(|prunable| prunable.run != first), "its parent goes on");
     assert!(!node.store.prune(first).await.expect("an answer"));
-    node.store.cancel(parent, "ada").await.expect("canceled");
+    node.store.cancel(parent, "ada", CancelMode::CleanUp).await.expect("canceled");
     let may_go = node.store.prunable(keep, 10).await.expect("an answer");
     assert!(may_go.iter().any(|prunable| prunable.run == first));
     assert!(node.store.prune(first).await.expect("an answer"));
@@ -476,7 +537,7 @@ async fn child_that_was_set_aside_while_its_parent_ended_ends_with_its_release(p
     let node = worker(&place).await;
     let (parent, child) = called(&node).await;
     set_aside(&place, &node, child).await;
-    node.store.cancel(parent, "ada").await.expect("canceled");
+    node.store.cancel(parent, "ada", CancelMode::CleanUp).await.expect("canceled");
     audit::check(&*node.store, parent).await;
     let ended = "call canceled (canceled), behind canceled (canceled)";
     assert_eq!(node.tasks(parent).await, ended, "nobody knows when its child comes back");
@@ -498,7 +559,7 @@ async fn child_ends_with_its_parent_in_whatever_order_they_are_released(place: P
     let node = worker(&place).await;
     let (parent, child) = called(&node).await;
     set_aside(&place, &node, child).await;
-    node.store.cancel(parent, "ada").await.expect("canceled");
+    node.store.cancel(parent, "ada", CancelMode::CleanUp).await.expect("canceled");
     set_aside(&place, &node, parent).await;
     release(&place, &node, child).await;
     assert_eq!(node.status(child).await, RunStatus::Running, "nobody has told it yet");
@@ -517,7 +578,7 @@ async fn run_is_canceled_and_released_although_nothing_can_be_read_of_its_relati
     // As another process finds it that has nothing of it on its shelf.
     beneath(&place, &node, "UPDATE runs SET params = 'x' WHERE no = @R", child).await;
     let other = worker(&place).await;
-    other.store.cancel(parent, "ada").await.expect("canceled");
+    other.store.cancel(parent, "ada", CancelMode::CleanUp).await.expect("canceled");
     set_aside(&place, &other, parent).await;
     release(&place, &other, parent).await;
     assert_eq!(other.tasks(parent).await, "call canceled (canceled), behind canceled (canceled)");
@@ -540,7 +601,7 @@ async fn step_whose_child_is_set_aside_ends_with_its_timeout(place: Place) {
 async fn child_that_was_retried_alone_goes_on_after_its_release(place: Place) {
     let node = worker(&place).await;
     let (parent, child) = called(&node).await;
-    node.store.cancel(parent, "ada").await.expect("canceled");
+    node.store.cancel(parent, "ada", CancelMode::CleanUp).await.expect("canceled");
     assert_eq!(node.status(child).await, RunStatus::Canceled);
     node.retry(child, None).await.expect("somebody wants it all the same");
     set_aside(&place, &node, child).await;

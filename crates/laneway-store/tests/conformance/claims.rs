@@ -81,10 +81,8 @@ async fn take_all(node: Node, run: RunId) -> Vec<Held> {
         for fate in node.store.start(refs.clone()).await.expect("fates") {
             assert_eq!(fate, Fate::Recorded);
         }
-        let finished = refs
-            .iter()
-            .map(|at| Finished { claim: *at, outcome: succeeded(), took: std::time::Duration::ZERO })
-            .collect();
+        let finished =
+            refs.iter().map(|at| Finished::new(*at, succeeded(), std::time::Duration::ZERO)).collect();
         let answer = node.store.finish(finished, None).await.expect("an answer");
         assert!(answer.fates.iter().all(|fate| *fate == Fate::Recorded));
         taken.extend(refs.into_iter().map(|at| Held { at, step: String::new(), is_late: false }));
@@ -150,13 +148,13 @@ async fn finish_claims_the_next_tasks_in_the_same_call(place: Place) {
     let node = place.node("one").await;
     let run = node.submit(&flow("", &[("a", ""), ("b", "needs: [a]"), ("c", "needs: [b]")])).await;
     let first = node.begin(run, "a").await;
-    let finished = Finished { claim: first.at, outcome: succeeded(), took: std::time::Duration::ZERO };
+    let finished = Finished::new(first.at, succeeded(), std::time::Duration::ZERO);
     let answer = node.store.finish(vec![finished], Some(node.ask(run, 4))).await.expect("an answer");
     assert_eq!(answer.fates, [Fate::Recorded]);
     assert_eq!(answer.claims.len(), 1);
     assert_eq!(answer.claims[0].head.plan.step(answer.claims[0].at.position).name, "b");
     assert_eq!(answer.claims[0].head.dir, "/tmp");
-    let next = Finished { claim: answer.claims[0].at, outcome: failed(3), took: std::time::Duration::ZERO };
+    let next = Finished::new(answer.claims[0].at, failed(3), std::time::Duration::ZERO);
     let answer = node.store.finish(vec![next], Some(node.ask(run, 4))).await.expect("an answer");
     assert!(answer.claims.is_empty());
     assert_eq!(node.status(run).await, RunStatus::Failed);

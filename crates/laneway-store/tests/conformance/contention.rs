@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use laneway_core::class::Offer;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Ask, Finished, NewSession, Pausable, RunFilter};
+use laneway_store::model::{Ask, CancelMode, Finished, NewSession, Pausable, RunFilter};
 use laneway_store::postgres::PostgresStore;
 use laneway_store::{Fate, Open, Store};
 use serde_json::json;
@@ -156,9 +156,8 @@ fn key_that_a_dead_process_freed_is_handed_on_by_the_sweep_and_never_overtaken()
         let blocker = Blocker::take(&schema, "lock:db").await;
         // A process of its own: with it goes what it remembers.
         let (dying, at): (Arc<dyn Store>, _) = (Arc::new(schema.open()), held.at);
-        let finishing = tokio::spawn(async move {
-            dying.finish(vec![Finished { claim: at, outcome: succeeded(), took: TOOK }], None).await
-        });
+        let finishing =
+            tokio::spawn(async move { dying.finish(vec![Finished::new(at, succeeded(), TOOK)], None).await });
         // It has committed the end of its task, and is about to hand the key on.
         let pid = blocker.waiter(&schema).await;
         finishing.abort();
@@ -198,7 +197,7 @@ fn host_that_vanishes_inside_a_transaction_holds_its_locks_for_seconds_only() {
         while proxy.is_armed() {
             tokio::task::yield_now().await;
         }
-        let canceled = timeout(Duration::from_secs(8), other.store.cancel(run, "ada"));
+        let canceled = timeout(Duration::from_secs(8), other.store.cancel(run, "ada", CancelMode::CleanUp));
         let canceled = canceled.await.expect("the lock is given back").expect("an answer");
         assert_eq!(canceled, RunStatus::Canceled);
         pausing.abort();
@@ -312,8 +311,7 @@ async fn work(node: Node, document: String, until: Instant) -> Vec<RunId> {
 async fn take_one(node: &Node) -> bool {
     let ask = Ask { session: node.session, run: None, limit: 2, ahead: 0 };
     let claims = node.store.claim(ask).await.expect("claims");
-    let finished =
-        |claim: &laneway_store::model::Claim| Finished { claim: claim.at, outcome: succeeded(), took: TOOK };
+    let finished = |claim: &laneway_store::model::Claim| Finished::new(claim.at, succeeded(), TOOK);
     // In the order in which they come, which is not that of their runs.
     let answer =
         node.store.finish(claims.iter().rev().map(finished).collect(), None).await.expect("an answer");

@@ -11,7 +11,7 @@ use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::state::RunStatus;
 use laneway_store::model::{
-    Ask, ClaimView, Finished, NewSession, Pausable, Reopen, RunFilter, Submission, Tally,
+    Ask, CancelMode, ClaimView, Finished, NewSession, Pausable, Reopen, RunFilter, Submission, Tally,
 };
 use laneway_store::postgres::{Hearing, PostgresStore};
 use laneway_store::sqlite::Clock;
@@ -154,7 +154,7 @@ fn level_is_taken_once_and_counts_once_whatever_was_lost_on_the_way() {
         let held = node.store.claim_level(first.at).await.expect("a level");
         assert_eq!(held.len(), 2);
         assert_eq!(place.told(run, |fact| matches!(fact, Fact::TaskStarted(_))).await, 2);
-        let ends = || held.iter().map(|claim| Finished { claim: claim.at, outcome: succeeded(), took: TOOK });
+        let ends = || held.iter().map(|claim| Finished::new(claim.at, succeeded(), TOOK));
         place.lose(cut, node.store.finish(ends().collect(), None)).await;
         let counts = usize::from(cut == Cut::After);
         assert_eq!(place.told(run, |fact| matches!(fact, Fact::TaskFinished(_))).await, counts * 2);
@@ -172,7 +172,7 @@ fn finish_that_is_said_again_is_one_end_and_the_next_claim_is_not_lost() {
         let node = &place.node;
         let run = node.submit(&flow("", &[("a", "retry: {max: 3, backoff: 0s}"), ("b", "needs: [a]")])).await;
         let held = node.begin(run, "a").await;
-        let finished = |claim, outcome| vec![Finished { claim, outcome, took: TOOK }];
+        let finished = |claim, outcome| vec![Finished::new(claim, outcome, TOOK)];
         place.lose(cut, node.store.finish(finished(held.at, failed(1)), None)).await;
         assert_eq!(node.finish(&held, failed(1)).await, again(cut));
         assert_eq!(node.task(run, "a").await.retries, 1, "one failure spends one retry");
@@ -247,8 +247,11 @@ fn what_people_say_again_is_done_once() {
         place.lose(cut, store.set_limit("w", two, "ada")).await;
         store.set_limit("w", two, "ada").await.expect("set");
         assert_eq!(node.tasks(run).await, "a available, b available");
-        place.lose(cut, store.cancel(run, "ada")).await;
-        assert_eq!(store.cancel(run, "ada").await.expect("canceled"), RunStatus::Canceled);
+        place.lose(cut, store.cancel(run, "ada", CancelMode::CleanUp)).await;
+        assert_eq!(
+            store.cancel(run, "ada", CancelMode::CleanUp).await.expect("canceled"),
+            RunStatus::Canceled
+        );
         assert_eq!(place.told(run, |fact| matches!(fact, Fact::RunCanceling(_))).await, 1);
         place.lose(cut, store.retry(run, Reopen::default(), "ada")).await;
         match (cut, store.retry(run, Reopen::default(), "ada").await) {
@@ -353,7 +356,7 @@ async fn work(node: Node, runs: Vec<RunId>) -> Vec<(RunId, u32)> {
         // An answer that was lost is found by the look above.
         for claim in store.claim(ask()).await.unwrap_or_default() {
             again_and_again(async || store.start(vec![claim.at]).await).await;
-            let end = || vec![Finished { claim: claim.at, outcome: succeeded(), took: TOOK }];
+            let end = || vec![Finished::new(claim.at, succeeded(), TOOK)];
             let fate = again_and_again(async || store.finish(end(), None).await).await.fates[0];
             assert_ne!(fate, Fate::ClaimLost);
             ended.push((claim.at.run, claim.at.position));

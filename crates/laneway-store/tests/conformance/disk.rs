@@ -99,11 +99,8 @@ async fn finish_until_full(node: &Node, held: &mut Vec<Held>) -> (Vec<Held>, Err
     let mut recorded = Vec::new();
     loop {
         let next = held.last().expect("the disk is full before the tasks are finished").clone();
-        let finished = Finished {
-            claim: next.at,
-            outcome: succeeded_with(json!({"log": output})),
-            took: std::time::Duration::ZERO,
-        };
+        let finished =
+            Finished::new(next.at, succeeded_with(json!({"log": output})), std::time::Duration::ZERO);
         match node.store.finish(vec![finished], None).await {
             Ok(answer) => assert_eq!(answer.fates, [Fate::Recorded]),
             Err(error) => return (recorded, error),

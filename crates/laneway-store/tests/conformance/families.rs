@@ -248,7 +248,7 @@ impl World {
             true => node.store.pause(what, "ada").await,
             false => node.store.resume(what, "ada").await,
         };
-        assert!(matches!(done, Ok(()) | Err(Error::Ended { .. })), "{done:?}");
+        assert!(matches!(done, Ok(_) | Err(Error::Ended { .. })), "{done:?}");
     }
 
     async fn wanted(&self, node: usize) -> Vec<WantedRun> {

@@ -278,10 +278,8 @@ async fn one_lost_claim_does_not_harm_its_neighbours_in_the_same_finish(place: P
     let mut held = node.take(first, 2).await;
     held.extend(node.take(second, 1).await);
     assert_eq!(node.give_back(&held[1]).await, Fate::Recorded);
-    let finished = held
-        .iter()
-        .map(|held| Finished { claim: held.at, outcome: succeeded(), took: std::time::Duration::ZERO })
-        .collect();
+    let finished =
+        held.iter().map(|held| Finished::new(held.at, succeeded(), std::time::Duration::ZERO)).collect();
     let answer = node.store.finish(finished, None).await.expect("an answer");
     assert_eq!(answer.fates, [Fate::Recorded, Fate::ClaimLost, Fate::Recorded]);
     assert_eq!(node.tasks(first).await, "s0 succeeded, s1 available");

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 
+use laneway_store::model::CancelMode;
 use laneway_store::sqlite::SqliteStore;
 use laneway_store::{Error, Open, Store};
 use tempfile::TempDir;
@@ -223,11 +224,13 @@ fn store_whose_file_was_removed_or_replaced_acknowledges_nothing() {
         let run = node.submit(&flat(2, 2)).await;
         let away = place.path().with_extension("away");
         fs::rename(place.path(), &away).expect("the file");
-        let refusal = node.store.cancel(run, "ada").await.expect_err("nobody could find it again");
+        let refusal =
+            node.store.cancel(run, "ada", CancelMode::CleanUp).await.expect_err("nobody could find it again");
         assert!(matches!(refusal, Error::Closed { .. }) && refusal.is_about_the_store(), "{refusal}");
         assert!(!place.path().exists(), "no other file takes its place");
         fs::write(place.path(), "").expect("a file");
-        let refusal = node.store.cancel(run, "ada").await.expect_err("it is another file");
+        let refusal =
+            node.store.cancel(run, "ada", CancelMode::CleanUp).await.expect_err("it is another file");
         assert!(matches!(refusal, Error::Closed { .. }), "{refusal}");
     });
 }

@@ -9,7 +9,7 @@ use laneway_core::gate::Gate;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::model::Pausable;
 use laneway_store::tally::GATES;
-use laneway_store::{ClaimRef, Error};
+use laneway_store::{ClaimRef, Error, Fate};
 use serde_json::json;
 
 use crate::harness::{Node, Place, failed, flow, for_each_database, left, names, submission, succeeded};
@@ -38,6 +38,7 @@ for_each_database! {
     rate_wakes_its_waiters_one_after_the_other,
     passage_that_was_not_used_in_time_is_taken_anew,
     fence_grows_with_every_holder_of_a_lock,
+    fence_grows_when_a_claim_is_taken_back,
     rate_wakes_the_next_when_the_first_is_canceled_or_paused,
     higher_priority_goes_first_and_none_waits_for_ever,
     cause_names_the_holder_its_run_and_the_place_in_line,
@@ -425,6 +426,19 @@ async fn fence_grows_with_every_holder_of_a_lock(place: Place) {
         last = fence;
         node.succeed(again).await;
     }
+}
+
+/// The worker that did not answer may have begun: its token must not be that of the next holder.
+async fn fence_grows_when_a_claim_is_taken_back(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("", &[("locked", LOCKED)])).await;
+    let [silent] = &node.take(run, 1).await[..] else { panic!("it is available") };
+    let first = node.store.fence(silent.at).await.expect("an answer").flatten().expect("it has a lock");
+    assert_eq!(node.store.take_back(vec![silent.at]).await.expect("an answer"), [Fate::Recorded]);
+    assert_eq!(node.store.fence(silent.at).await.expect("an answer"), None, "its claim is lost");
+    let [next] = &node.take(run, 1).await[..] else { panic!("it is available again") };
+    let second = node.store.fence(next.at).await.expect("an answer").flatten().expect("it has a lock");
+    assert!(second > first, "{second} after {first}");
 }
 
 async fn rate_wakes_the_next_when_the_first_is_canceled_or_paused(place: Place) {

@@ -78,11 +78,7 @@ const BEHIND: (&str, &str) = ("behind", "run: x, needs: [each]");
 
 /// Ends many at once, as a busy node does, and looks at the run afterwards.
 async fn finish_all(node: &Node, run: RunId, held: &[Held]) {
-    let ends = held.iter().map(|held| Finished {
-        claim: held.at,
-        outcome: succeeded(),
-        took: Duration::from_millis(1),
-    });
+    let ends = held.iter().map(|held| Finished::new(held.at, succeeded(), Duration::from_millis(1)));
     let answer = node.store.finish(ends.collect(), None).await.expect("an answer");
     assert!(answer.fates.iter().all(|fate| *fate == Fate::Recorded), "{:?}", answer.fates);
     audit::check(&*node.store, run).await;
@@ -843,8 +839,7 @@ async fn outputs_that_are_too_large_together_are_refused_in_words(place: Place) 
         .await;
     const { assert!(70 * 250_000 > MAX_OUTPUTS) };
     for held in node.take(run, 100).await {
-        let ends =
-            vec![Finished { claim: held.at, outcome: succeeded_with(large.clone()), took: Duration::ZERO }];
+        let ends = vec![Finished::new(held.at, succeeded_with(large.clone()), Duration::ZERO)];
         node.store.finish(ends, None).await.expect("an answer");
     }
     let refused = node.store.scope(run, &["each"]).await.expect_err("too much");

@@ -19,8 +19,8 @@ use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::model::{
-    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, Renewed, Reopen, RunView, Stop, Submission,
-    Tally,
+    Answer, Ask, Attempt, CancelMode, Claim, Finished, NewSession, Outcome, Renewed, Reopen, RunView, Stop,
+    Submission, Tally,
 };
 use laneway_store::sqlite::{Clock, SqliteStore};
 use laneway_store::{ClaimRef, Fate, Open, Result, Store};
@@ -348,7 +348,7 @@ impl Node {
     }
 
     pub(crate) async fn finish_with(&self, held: &Held, outcome: Outcome) -> Answer {
-        let finished = vec![Finished { claim: held.at, outcome, took: TOOK }];
+        let finished = vec![Finished::new(held.at, outcome, TOOK)];
         let answer = self.store.finish(finished, Some(self.ask(held.at.run, 0))).await.expect("an answer");
         audit::check(&*self.store, held.at.run).await;
         answer
@@ -367,7 +367,16 @@ impl Node {
     }
 
     pub(crate) async fn cancel(&self, run: RunId) -> RunStatus {
-        let status = self.store.cancel(run, "ada").await.expect("a run to cancel");
+        self.cancel_as(run, CancelMode::CleanUp).await
+    }
+
+    /// Without clean-up, or as the end of it.
+    pub(crate) async fn cancel_now(&self, run: RunId) -> RunStatus {
+        self.cancel_as(run, CancelMode::Now).await
+    }
+
+    async fn cancel_as(&self, run: RunId, mode: CancelMode) -> RunStatus {
+        let status = self.store.cancel(run, "ada", mode).await.expect("a run to cancel");
         audit::check(&*self.store, run).await;
         status
     }
@@ -504,6 +513,7 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         origin: None,
         parent: None,
         no_cache: false,
+        end_by: None,
     }
 }
 

@@ -1,8 +1,10 @@
 //! R12, T2: ends of runs whose workflow has hooks, their plans as they come back from the store, and who listens where.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::hook::Outcome;
+use laneway_core::reason::Reason;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::Error;
@@ -10,7 +12,7 @@ use laneway_store::model::{Application, Submission};
 use laneway_store::trigger::{self, LastFired};
 use serde_json::{Map, json};
 
-use crate::harness::{Node, Place, for_each_database, left, plan, submission};
+use crate::harness::{Node, Place, START, canceled, for_each_database, left, plan, submission};
 
 for_each_database! {
     end_of_a_shared_run_with_hooks_is_due_until_it_is_settled,
@@ -21,6 +23,8 @@ for_each_database! {
     run_of_hooks_sees_what_ended_and_has_a_plan_of_its_own,
     run_that_ends_again_owes_its_hooks_again,
     hooks_of_an_end_that_another_one_followed_are_not_made_up_for,
+    hooks_of_a_canceled_run_share_the_clock_of_its_clean_up,
+    run_without_time_for_clean_up_owes_no_hooks,
     path_is_that_of_one_workflow,
     webhook_listens_and_remembers_what_came_of_it,
     paused_webhook_says_so,
@@ -110,6 +114,57 @@ async fn hooks_of_a_run_that_ends_after_its_owner_are_anybodys(place: Place) {
     node.retry(mine, None).await.expect("it goes on");
     let other = place.node("three").await;
     other.store.adopt(mine, other.session).await.expect("nobody has it");
+}
+
+async fn hooks_of_a_canceled_run_share_the_clock_of_its_clean_up(place: Place) {
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let run = node.share(HOOKED).await;
+    let held = node.take_any(1).await.remove(0);
+    place.advance(Duration::from_secs(5));
+    node.cancel(run).await;
+    place.advance(Duration::from_secs(40));
+    node.finish(&held, canceled(Reason::Canceled)).await;
+    assert_eq!(node.status(run).await, RunStatus::Canceled);
+    assert!(node.store.hooks_owed(run).await.expect("an answer").is_some());
+    let view = node.view(run).await;
+    let end_by = view.state.clean_up_until;
+    assert_eq!(end_by, Some(Millis(START.0 + 65_000)), "counted from the cancel");
+    let plan = Arc::new(view.plan.hooks_at(RunStatus::Canceled).expect("hooks"));
+    let like = submission(HOOKED, json!({}), node.session);
+    let hooks = Submission { plan, end_by, is_shared: true, ..like };
+    let hooks = node.store.submit(hooks).await.expect("a run of hooks");
+    let held = node.take_any(1).await.remove(0);
+    place.advance(Duration::from_secs(20));
+    node.promote().await;
+    node.finish(&held, canceled(Reason::RunTimeout)).await;
+    let state = node.state(hooks).await;
+    let reason = "timeout: the time for clean-up of the run whose hooks these are is over";
+    assert_eq!((state.status, state.reason.as_deref()), (RunStatus::Failed, Some(reason)));
+}
+
+async fn run_without_time_for_clean_up_owes_no_hooks(place: Place) {
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let owed = async |run| node.store.hooks_owed(run).await.expect("an answer").is_some();
+    let cut = node.share(HOOKED).await;
+    let held = node.take_any(1).await.remove(0);
+    node.cancel(cut).await;
+    node.cancel_now(cut).await;
+    node.finish(&held, canceled(Reason::Canceled)).await;
+    assert_eq!((node.status(cut).await, owed(cut).await), (RunStatus::Canceled, false));
+    let late = node.share(HOOKED).await;
+    let held = node.take_any(1).await.remove(0);
+    node.cancel(late).await;
+    place.advance(Duration::from_secs(60));
+    node.promote().await;
+    node.finish(&held, canceled(Reason::Canceled)).await;
+    assert_eq!((node.status(late).await, owed(late).await), (RunStatus::Canceled, false));
+    let alone = HOOKED.replace("steps:", "max_runs: 1\nsteps:");
+    let first = node.share(&alone).await;
+    let queued = node.share(&alone).await;
+    assert_eq!(node.cancel(queued).await, RunStatus::Canceled);
+    assert!(!owed(queued).await, "it never started");
+    assert_eq!(node.cancel(first).await, RunStatus::Canceled);
+    assert!(owed(first).await, "it had, though none of its steps");
 }
 
 /// The hooks of a run that failed, submitted as whoever looks does.

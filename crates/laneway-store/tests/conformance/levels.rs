@@ -84,7 +84,7 @@ async fn taken(node: &Node, first: &Held) -> Vec<Held> {
 
 async fn end(node: &Node, held: &[Held], outcome: impl Fn(&str) -> Outcome) -> Vec<Fate> {
     let took = std::time::Duration::from_millis(7);
-    let finished = held.iter().map(|one| Finished { claim: one.at, outcome: outcome(&one.step), took });
+    let finished = held.iter().map(|one| Finished::new(one.at, outcome(&one.step), took));
     let fates = node.store.finish(finished.collect(), None).await.expect("an answer").fates;
     audit::check(&*node.store, held[0].at.run).await;
     fates
@@ -216,7 +216,7 @@ async fn part_of_a_level_cannot_end(place: Place) {
     let run = node.submit(&diamond()).await;
     let held = level(&node, run).await;
     let took = std::time::Duration::ZERO;
-    let part = vec![Finished { claim: held[0].at, outcome: succeeded(), took }];
+    let part = vec![Finished::new(held[0].at, succeeded(), took)];
     let refused = node.store.finish(part, None).await;
     assert!(matches!(refused, Err(Error::PartOfLevel { .. })), "{refused:?}");
     assert_eq!(end(&node, &held, |_| succeeded()).await, [Fate::Recorded; 2]);
@@ -232,7 +232,7 @@ async fn stale_holder_of_a_level_can_neither_take_nor_end_it(place: Place) {
     dying.store.retire(dying.session, crate::harness::left()).await.expect("a session that ends");
     assert!(stale.claim_level(first[0].at).await.expect("an answer").is_empty());
     let took = std::time::Duration::ZERO;
-    let finished = at.iter().map(|one| Finished { claim: one.at, outcome: succeeded(), took }).collect();
+    let finished = at.iter().map(|one| Finished::new(one.at, succeeded(), took)).collect();
     assert_eq!(stale.finish(finished, None).await.expect("an answer").fates, [Fate::ClaimLost; 2]);
     audit::check(&*other.store, run).await;
     let first = other.take_any(9).await;
@@ -566,8 +566,7 @@ async fn histories_are_equal(database: Database, case: Case) -> Result<(), TestC
                 hasher.finish()
             });
             let took = std::time::Duration::from_millis(order % 100);
-            let finished =
-                shuffled.iter().map(|held| Finished { claim: held.at, outcome: case.outcome(held), took });
+            let finished = shuffled.iter().map(|held| Finished::new(held.at, case.outcome(held), took));
             node.store.finish(finished.collect(), None).await.expect("an answer");
             let state = node.state(run).await;
             states.insert(state.last_event, state);

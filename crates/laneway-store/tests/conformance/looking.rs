@@ -9,10 +9,13 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_store::Error;
-use laneway_store::model::{Pausable, Placed, RunFilter};
+use laneway_store::model::{Pausable, Placed, RunFilter, Submission};
 use laneway_store::sqlite::Clock;
+use serde_json::json;
 
-use crate::harness::{Node, Place, START, canceled, failed, flat, flow, for_each_database, succeeded};
+use crate::harness::{
+    Node, Place, START, canceled, failed, flat, flow, for_each_database, submission, succeeded,
+};
 
 for_each_database! {
     run_is_found_by_id_by_short_id_and_by_any_unique_beginning,
@@ -57,6 +60,19 @@ async fn run_is_found_as_the_last(place: Place) {
         let run = node.submit(&flat(1, 1)).await;
         assert_eq!(node.store.find_run("last").await.expect("a run"), run);
     }
+    let last = node.store.find_run("last").await.expect("a run");
+    let with_key = async |key: &str| {
+        let key = Some(key.to_owned());
+        let submission = Submission { key, ..submission(&flat(1, 1), json!({}), node.session) };
+        node.store.submit(submission).await.expect("a run")
+    };
+    for own in ["schedule 0 2 * * * at 1", "after x at 2", "webhook y z", "hooks of x (3)", "child of x (4)"]
+    {
+        with_key(own).await;
+        assert_eq!(node.store.find_run("last").await.expect("a run"), last, "nobody typed or posted {own}");
+    }
+    let chosen = with_key("Schedule of mine").await;
+    assert_eq!(node.store.find_run("last").await.expect("a run"), chosen);
 }
 
 async fn beginning_of_several_runs_is_refused_with_their_ids(place: Place) {

@@ -29,6 +29,8 @@ mod groups;
 mod growth;
 mod harness;
 mod hooks;
+mod horizon;
+mod layers;
 mod levels;
 mod line;
 mod lives;

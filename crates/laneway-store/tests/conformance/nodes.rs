@@ -1,7 +1,7 @@
 //! W6, S3, C2: what nodes tell of themselves, what they have done, and what the store says that they hold.
 
 use laneway_core::node_event::{Leaving, NodeEvent, NodeFact};
-use laneway_store::model::{Ask, LOSSES_KEPT, Losses, Renewed, Tally, Whom};
+use laneway_store::model::{Ask, CancelMode, LOSSES_KEPT, Losses, Renewed, Tally, Whom};
 use laneway_store::{Error, Teller};
 
 use crate::harness::{Node, Place, flow, for_each_database, left};
@@ -147,7 +147,7 @@ async fn renewal_says_what_a_session_holds_and_what_is_to_be_stopped(place: Plac
     let mut claims: Vec<_> = renewed(&node).await.held;
     claims.sort_unstable_by_key(|claim| claim.position);
     assert_eq!(claims, [held[0].at, held[1].at]);
-    node.store.cancel(run, "ada").await.expect("a run that can be canceled");
+    node.store.cancel(run, "ada", CancelMode::CleanUp).await.expect("a run that can be canceled");
     let stops = renewed(&node).await.stops;
     assert_eq!(stops.len(), 2, "{stops:?}");
     assert!(stops.iter().all(|stop| claims.contains(&stop.claim)));

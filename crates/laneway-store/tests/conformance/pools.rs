@@ -1,11 +1,15 @@
 //! X10: what warm containers do is kept in order, and the newest of each says how it is.
 
+use laneway_core::class::Offer;
 use laneway_core::node_event::{LeaveReason, Leaving};
-use laneway_core::pool::{ContainerState, ContainerTaken, EndReason, ImagePullProgress, PoolEvent, PoolFact};
-use laneway_store::model::{KeptPool, POOL_EVENTS_KEPT, Wanted, Wish};
+use laneway_core::pool::{
+    ContainerState, ContainerTaken, EndReason, HeldPort, ImagePullProgress, PoolEvent, PoolFact, PortWaiter,
+    PortsFree, PortsUsedUp,
+};
+use laneway_store::model::{KeptPool, NewSession, POOL_EVENTS_KEPT, Wanted, Wish};
 use laneway_store::{Error, Teller};
 
-use crate::harness::{Node, Place, flat, for_each_database};
+use crate::harness::{Node, Place, flat, for_each_database, names};
 use crate::quarantine::{alter, problems};
 
 for_each_database! {
@@ -16,6 +20,7 @@ for_each_database! {
     pools_are_known_while_their_session_lives,
     a_wish_is_told_to_its_sessions_until_there_is_a_newer_one,
     containers_that_a_task_was_given_are_found_by_the_task,
+    task_that_waits_for_a_port_is_told_who_holds_the_ports,
     event_of_a_pool_that_cannot_be_read_is_named_and_hides_none_of_the_others,
     wish_that_cannot_be_read_is_told_and_keeps_nothing_else_from_its_node,
 }
@@ -125,6 +130,71 @@ async fn containers_that_a_task_was_given_are_found_by_the_task(place: Place) {
     assert_eq!(found(run, "b").await, [], "of another run");
     let now = node.store.pool_containers().await.expect("containers");
     assert_eq!(told(&now), ["eu:1 c1 running", "eu:1 c2 running"], "whoever has it, it is in use");
+}
+
+const SERVED: &str = "
+max_parallel: 9
+pools: {web: {image: 'busybox:1', max: 2, endpoint: {port: 80}}}
+steps:
+  a: {pool: web, run: x}
+  b: {pool: web, run: x}
+  c: {pool: web, run: x}
+  plain: {run: x}
+";
+
+async fn task_that_waits_for_a_port_is_told_who_holds_the_ports(place: Place) {
+    use ContainerState as S;
+    let offer = Offer { node: "one".into(), has_process: true, has_container: true, ..Offer::default() };
+    let node =
+        Node::join(place.open(), NewSession { offer: Some(offer), ..NewSession::ephemeral("one", 8) }).await;
+    let run = node.share(SERVED).await;
+    let held = node.take_any(2).await;
+    assert_eq!(names(&held), ["a", "b"]);
+    for one in &held {
+        node.start(one).await;
+    }
+    let waiter = PortWaiter { pool: "web".into(), run, step: "b".into(), attempt: 1 };
+    let used_up = |holders: &[&str]| -> PoolFact {
+        let holder = |(port, name): (u16, &&str)| HeldPort {
+            port,
+            pool: "web".to_owned(),
+            container: (*name).to_owned(),
+        };
+        let holders: Vec<HeldPort> = (10..).zip(holders).map(holder).collect();
+        let held = u32::try_from(holders.len()).expect("few");
+        PortsUsedUp { first: 10, last: 11, held, holders, waiting: vec![waiter.clone()] }.into()
+    };
+    let (pool, container, step) = ("web".to_owned(), "c1".to_owned(), "a".to_owned());
+    let taken = ContainerTaken { pool, container, run, step, attempt: 1 }.into();
+    let facts =
+        vec![fact("c1", S::Running), taken, fact("c2", S::Idle), used_up(&["c1"]), used_up(&["c1", "c2"])];
+    node.store.tell_pools(node.session, facts).await.expect("told");
+    let short = run.short();
+    let ports = format!(
+        "no port of 10-11 is free: 10 by c1 of pool `web` (runs a of run {short}), 11 by c2 of pool `web` (idle)"
+    );
+    let waits =
+        format!("waits for a host port for the pool `web` on one: {ports}; it is number 1 of 1 in line");
+    assert_eq!(node.why(run, "b").await, waits);
+    let ready = format!(
+        "ready, waits for a free slot and for room in the pool `web`, whose containers need host ports; on one \
+         {ports}"
+    );
+    assert_eq!(node.why(run, "c").await, ready);
+    assert_eq!(node.why(run, "plain").await, "ready, waits for a free slot", "it needs no port");
+    let view = node.store.run(run).await.expect("a run");
+    let cause = view.causes[1].clone().expect("a cause");
+    assert_eq!((cause.gate, cause.key.as_deref(), cause.held_by.len()), ("port", Some("10-11"), 1));
+    assert!(view.causes[0].is_none(), "it has its container");
+    // However much happens meanwhile.
+    let busy: Vec<PoolFact> = (0..POOL_EVENTS_KEPT).map(|_| fact("busy", S::Running)).collect();
+    node.store.tell_pools(node.session, busy).await.expect("told");
+    assert!(node.why(run, "b").await.starts_with("waits for a host port"));
+    let free = PortsFree { first: 10, last: 11 }.into();
+    node.store.tell_pools(node.session, vec![free]).await.expect("told");
+    let view = node.store.run(run).await.expect("a run");
+    assert!(view.causes[1].is_none(), "it runs: {:?}", view.causes[1]);
+    assert_eq!(node.why(run, "c").await, "ready, waits for a free slot and for room in the pool `web`");
 }
 
 fn kept(name: &str, max: u32) -> KeptPool {

@@ -7,7 +7,7 @@ use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_store::model::{
-    Application, Artifact, Deed, Finished, LogName, LogPiece, Pausable, Reopen, Submission,
+    Application, Artifact, CancelMode, Deed, Finished, LogName, LogPiece, Pausable, Reopen, Submission,
 };
 use laneway_store::prune::{Keep, KeepRecords, Swept};
 use laneway_store::sqlite::{Clock, SqliteStore};
@@ -302,12 +302,12 @@ async fn key_of_a_run_that_went_starts_nothing(place: Place) {
 async fn who_knew_a_run_that_went_is_told_that_it_is_gone(place: Place) {
     let (node, other) = (place.node("one").await, place.node("two").await);
     let run = node.submit(&document("flow")).await;
-    other.store.cancel(run, "ada").await.expect("canceled");
+    other.store.cancel(run, "ada", CancelMode::CleanUp).await.expect("canceled");
     done(&node, "flow").await;
     assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
     let told = [
         other.store.retry(run, Reopen::default(), "ada").await.err(),
-        other.store.cancel(run, "ada").await.err(),
+        other.store.cancel(run, "ada", CancelMode::CleanUp).await.err(),
         other.store.run(run).await.err(),
         other.store.run_state(run).await.err(),
         other.store.events_since(run, 0, 10).await.err(),
@@ -335,7 +335,7 @@ async fn claims_of_a_run_that_went_are_lost_alone(place: Place) {
         store.give_back(vec![unbegun.at, held.at]).await.expect("fates"),
         [Fate::Recorded, Fate::ClaimLost]
     );
-    let end = |claim| Finished { claim, outcome: succeeded(), took: Duration::ZERO };
+    let end = |claim| Finished::new(claim, succeeded(), Duration::ZERO);
     let answer = store.finish(vec![end(held.at), end(begun.at)], None).await.expect("an answer");
     assert_eq!(answer.fates, [Fate::ClaimLost, Fate::Recorded]);
     let hash = store.keep_blob(b"x".to_vec()).await.expect("kept");
@@ -349,7 +349,7 @@ async fn claims_of_a_run_that_went_are_lost_alone(place: Place) {
 async fn large_run_goes_as_a_whole(place: Place) {
     let node = place.node("one").await;
     let run = node.store.submit(submission(&flat(4_500, 1), json!({}), node.session)).await.expect("a run");
-    node.store.cancel(run, "ada").await.expect("canceled");
+    node.store.cancel(run, "ada", CancelMode::CleanUp).await.expect("canceled");
     done(&node, "flow").await;
     assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
     assert!(!is_there(&*node.store, run).await);
@@ -455,7 +455,7 @@ async fn run_whose_removal_has_begun_is_gone_for_everybody(place: Place) {
     let (node, other) = (place.node("one").await, place.node("two").await);
     let run = node.submit(&flat(3, 1)).await;
     // From here on it is on the shelf of this process.
-    other.store.cancel(run, "ada").await.expect("canceled");
+    other.store.cancel(run, "ada", CancelMode::CleanUp).await.expect("canceled");
     let newer = node.submit(&flat(3, 1)).await;
     node.cancel(newer).await;
     let beneath = rusqlite::Connection::open(place.path()).expect("the file");
@@ -470,7 +470,7 @@ async fn run_whose_removal_has_begun_is_gone_for_everybody(place: Place) {
             store.retry(run, Reopen::default(), "ada").await.err(),
             store.retry(run, Reopen::now(Some("s1")), "ada").await.err(),
             store.skip(run, "s1", "ada").await.err(),
-            store.cancel(run, "ada").await.err(),
+            store.cancel(run, "ada", CancelMode::CleanUp).await.err(),
             store.pause(Pausable::Run(run), "ada").await.err(),
             store.adopt(run, other.session).await.err(),
             store.head(run).await.err(),
@@ -493,7 +493,7 @@ async fn artifacts_and_logs_that_nothing_names_go(place: Place) {
     let source = dir.join("source");
     let keep = async |content: &str| {
         std::fs::write(&source, content).expect("written");
-        let (hash, size) = node.store.keep_file(&source).await.expect("kept");
+        let (hash, size) = node.store.keep_file(&source, laneway_store::MAX_SHARED_FILE).await.expect("kept");
         (
             hash.clone(),
             Artifact { name: ArtifactName::parse("x").expect("a name"), hash, size, is_executable: false },
@@ -529,7 +529,7 @@ async fn files_of_another_store_in_the_same_directory_stay(place: Place) {
     let other = Node::register(Arc::new(store), "two").await;
     let source = dir.join("source");
     std::fs::write(&source, "named by the other").expect("written");
-    let (hash, size) = other.store.keep_file(&source).await.expect("kept");
+    let (hash, size) = other.store.keep_file(&source, laneway_store::MAX_SHARED_FILE).await.expect("kept");
     let run = other.submit(&document("flow")).await;
     let held = other.begin(run, "a").await;
     let name = ArtifactName::parse("x").expect("a name");

@@ -211,7 +211,7 @@ async fn work_off(node: &Node, what: &str) {
 }
 
 async fn end_all(node: &Node, claims: &[ClaimRef], what: &str) -> Vec<Fate> {
-    let end = |claim: &ClaimRef| Finished { claim: *claim, outcome: succeeded(), took: Duration::ZERO };
+    let end = |claim: &ClaimRef| Finished::new(*claim, succeeded(), Duration::ZERO);
     let ask = Ask { session: node.session, run: None, limit: 0, ahead: 0 };
     let answer = node.store.finish(claims.iter().map(end).collect(), Some(ask)).await;
     answer.unwrap_or_else(|error| panic!("{what}: finish: {error}")).fates
@@ -346,7 +346,7 @@ fn holder_of_a_run_that_cannot_be_read_any_more_is_told_and_the_batch_goes_on() 
         let other = node.submit(&flat(1, 1)).await;
         let (held, fine) = (node.begin(run, "a").await, node.begin(other, "s0").await);
         change(&place, "DELETE FROM needs_sets WHERE run_no = @V");
-        let finished = |claim| vec![Finished { claim, outcome: succeeded(), took: Duration::ZERO }];
+        let finished = |claim| vec![Finished::new(claim, succeeded(), Duration::ZERO)];
         let (lost, kept) = tokio::join!(
             node.store.finish(finished(held.at), None),
             node.store.finish(finished(fine.at), None)
@@ -375,7 +375,7 @@ fn event_that_cannot_be_read_is_named_and_does_not_hide_the_others() {
         assert_eq!(behind.first().map(|event| event.seq), Some(3));
         // Work does not need what was told: the run goes on, and the report names the event.
         while let Some(claim) = node.store.claim(node.ask(run, 1)).await.expect("an answer").pop() {
-            let finished = Finished { claim: claim.at, outcome: succeeded(), took: Duration::ZERO };
+            let finished = Finished::new(claim.at, succeeded(), Duration::ZERO);
             node.store.finish(vec![finished], None).await.expect("an answer");
         }
         assert_eq!(node.status(run).await, RunStatus::Succeeded);

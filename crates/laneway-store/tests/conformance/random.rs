@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use laneway_core::definition::OnLost;
+use laneway_core::definition::{OnLost, When};
 use laneway_core::event::Closing;
 use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
@@ -203,15 +203,16 @@ impl World {
     async fn claim(&mut self, node: usize, limit: usize, ahead: usize) {
         let before = self.nodes[node].state(self.run).await;
         let taken = self.nodes[node].take_ahead(self.run, limit, ahead).await;
-        let is_closed = before.status.is_final()
-            || matches!(before.closing, Some(Closing::Canceled | Closing::RunTimeout));
-        assert!(!is_closed || taken.is_empty(), "{taken:?} of a run that is over");
+        assert!(!before.status.is_final() || taken.is_empty(), "{taken:?} of a run that is over");
+        let is_canceling = before.closing.is_some_and(Closing::is_canceling);
         for held in taken {
             let task = &before.tasks[held.at.position as usize];
             let is_ahead = task.status == TaskStatus::Pending;
             assert!(is_ahead || task.status == TaskStatus::Available);
             assert_eq!(task.attempt + 1, held.at.attempt);
             let step = self.plan.step(held.at.position);
+            let is_clean_up = step.when == When::Always && before.clean_up_until.is_some();
+            assert!(!is_canceling || is_clean_up, "{} of a run that is being canceled", step.name);
             assert!(!is_ahead || step.on_lost == OnLost::Retry, "{} must not be held", step.name);
             self.held.push(Holding { node, held, is_started: false, is_ahead });
         }
@@ -279,7 +280,8 @@ impl World {
 
     async fn cancel(&self, node: usize) {
         let status = self.nodes[node].cancel(self.run).await;
-        assert_eq!(status.is_final(), self.held.is_empty() || status.is_final());
+        let cleans_up = self.nodes[node].state(self.run).await.clean_up_until.is_some();
+        assert!(status.is_final() || !self.held.is_empty() || cleans_up, "nothing is left of it: {status}");
     }
 
     async fn retry(&self, a: u8, b: u8) {

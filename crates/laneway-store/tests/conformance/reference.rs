@@ -90,7 +90,7 @@ async fn work(node: Node, run: RunId, luck: Vec<bool>) -> Vec<usize> {
     while !claims.is_empty() || !node.status(run).await.is_final() {
         let finished = claims.iter().map(|claim: &Claim| {
             let outcome = if luck[claim.at.position as usize] { succeeded() } else { failed(1) };
-            Finished { claim: claim.at, outcome, took: Duration::from_millis(3) }
+            Finished::new(claim.at, outcome, Duration::from_millis(3))
         });
         let finished: Vec<Finished> = finished.collect();
         ran.extend(finished.iter().map(|one| one.claim.position as usize));

@@ -7,7 +7,7 @@ use laneway_core::artifact::ArtifactName;
 use laneway_core::class::Offer;
 use laneway_core::id::SessionId;
 use laneway_core::reason::Reason;
-use laneway_store::model::{Artifact, Ask, Claim, Finished, Lease, LogPiece, NewSession, Tally};
+use laneway_store::model::{Artifact, Ask, CancelMode, Claim, Finished, Lease, LogPiece, NewSession, Tally};
 use laneway_store::sqlite::Clock;
 use laneway_store::{ClaimRef, Error, Fate, Store};
 
@@ -85,7 +85,7 @@ async fn remote_session_outlives_the_process_through_which_it_came(place: Place)
     let other = place.open();
     assert_eq!(renew(&*other, session).await.expect("a session that lives"), 1);
     assert_eq!(other.start(vec![claim.at]).await.expect("an answer"), [Fate::Recorded]);
-    let ended = Finished { claim: claim.at, outcome: succeeded(), took: TOOK };
+    let ended = Finished::new(claim.at, succeeded(), TOOK);
     assert_eq!(other.finish(vec![ended], None).await.expect("an answer").fates, [Fate::Recorded]);
     assert_eq!(node.tasks(run).await, "a succeeded, b available");
     other.retire(session, left()).await.expect("an end");
@@ -129,7 +129,7 @@ async fn all_writes(store: &dyn Store, claim: ClaimRef) -> Vec<Fate> {
         size: 1,
         is_executable: false,
     };
-    let ended = Finished { claim, outcome: succeeded(), took: TOOK };
+    let ended = Finished::new(claim, succeeded(), TOOK);
     vec![
         one(store.start(vec![claim]).await.expect("an answer")),
         one(store.keep_logs(vec![piece]).await.expect("an answer")),
@@ -187,7 +187,7 @@ async fn what_a_remote_worker_holds_is_told(place: Place) {
     let session = join(store, "py").await;
     let claims = take(store, session, 2).await;
     store.start(vec![claims[1].at]).await.expect("an answer");
-    store.cancel(run, "ada").await.expect("a run");
+    store.cancel(run, "ada", CancelMode::CleanUp).await.expect("a run");
     let view = store.remote(session).await.expect("an answer").expect("a session");
     assert_eq!((view.node.as_str(), view.token.as_str(), view.slots), ("py", "token-py", 4));
     assert_eq!(view.held, [(claims[0].at, None), (claims[1].at, Some(view.observed_at))]);

@@ -105,11 +105,8 @@ async fn retry_from_a_step_of_a_canceled_run_brings_back_what_was_canceled(place
     assert!(held.is_empty());
     node.cancel(run).await;
     let stop = node.stops().await.remove(0);
-    let finished = laneway_store::model::Finished {
-        claim: stop.claim,
-        outcome: canceled(stop.reason),
-        took: std::time::Duration::ZERO,
-    };
+    let finished =
+        laneway_store::model::Finished::new(stop.claim, canceled(stop.reason), std::time::Duration::ZERO);
     node.store.finish(vec![finished], None).await.expect("an answer");
     assert_eq!(node.status(run).await, RunStatus::Canceled);
     assert_eq!(node.retry(run, Some("a")).await.expect("a retry"), ["a", "b", "c"]);

@@ -141,7 +141,7 @@ async fn promote_returns_the_next_moment_of_all_runs(place: Place) {
 
 async fn run_timeout_stops_what_runs_and_ends_the_rest(place: Place) {
     let node = place.node("one").await;
-    let steps = [("a", ""), ("b", ""), ("c", "needs: [a]"), ("clean", "needs: [a], when: always")];
+    let steps = [("a", ""), ("b", ""), ("c", "needs: [a]"), ("done", "needs: [a], when: all_done")];
     let run = node.submit(&flow("timeout: 1m\nmax_parallel: 1", &steps)).await;
     let held = node.begin(run, "a").await;
     place.advance(Duration::from_secs(60));

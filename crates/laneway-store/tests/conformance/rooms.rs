@@ -13,6 +13,7 @@ for_each_database! {
     what_is_held_ahead_has_its_room_as_well,
     a_node_that_joins_later_knows_the_room_too,
     steps_of_one_pool_share_its_room_whatever_their_labels,
+    node_takes_no_more_of_a_pool_than_it_has_host_ports_for,
     a_node_takes_steps_in_containers_while_its_engine_answers,
     an_engine_that_comes_to_a_node_that_leaves_changes_nothing,
     a_run_that_a_node_owns_stays_with_it_when_its_engine_goes,
@@ -62,7 +63,7 @@ async fn the_end_of_a_task_makes_room_for_the_next_in_the_same_call(place: Place
     let held = one.take_any(2).await;
     assert_eq!(names(&held), ["a", "b"]);
     let took = std::time::Duration::from_millis(5);
-    let finished = vec![Finished { claim: held[1].at, outcome: succeeded(), took }];
+    let finished = vec![Finished::new(held[1].at, succeeded(), took)];
     let ask = Ask { session: one.session, run: None, limit: 3, ahead: 0 };
     let answer = one.store.finish(finished, Some(ask)).await.expect("an answer");
     let next: Vec<Held> = answer.claims.into_iter().map(Held::of).collect();
@@ -135,6 +136,25 @@ async fn steps_of_one_pool_share_its_room_whatever_their_labels(place: Place) {
     one.succeed(&held[1]).await;
     assert_eq!(names(&one.take_any(8).await), ["c"]);
     assert!(one.take_any(8).await.is_empty());
+}
+
+async fn node_takes_no_more_of_a_pool_than_it_has_host_ports_for(place: Place) {
+    let offer = |node: &str, ports| Offer {
+        node: node.to_owned(),
+        has_process: true,
+        has_container: true,
+        ports,
+        ..Offer::default()
+    };
+    let session =
+        |node, ports| NewSession { offer: Some(offer(node, ports)), ..NewSession::ephemeral(node, 8) };
+    let one = Node::join(place.open(), session("one", Some(1))).await;
+    one.share(&WIDE.replace("max: 2", "max: 2, endpoint: {port: 80}")).await;
+    assert_eq!(names(&one.take_any(9).await), ["a", "plain"]);
+    let late = Node::join(place.open(), session("late", Some(9))).await;
+    assert_eq!(names(&late.take_any(9).await), ["b", "c"], "the range is wider than `max`");
+    one.share(WIDE).await;
+    assert_eq!(names(&one.take_any(9).await), ["a", "b", "plain"], "containers without endpoint need none");
 }
 
 /// One step in a container, and one that needs none.

@@ -176,8 +176,8 @@ async fn paused_triggers_fire_nothing_and_leave_out_what_came(place: Place) {
     let node = place.node("one").await;
     apply(&node, "flow", ONE).await;
     let before = only(&node).await;
-    node.store.pause_triggers("flow", "ada").await.expect("a pause");
-    node.store.pause_triggers("flow", "bob").await.expect("once is enough");
+    assert!(node.store.pause_triggers("flow", "ada").await.expect("a pause"));
+    assert!(!node.store.pause_triggers("flow", "bob").await.expect("once is enough"));
     assert_eq!(due(&node).await.schedules, []);
     assert_eq!(only(&node).await.pause.expect("a pause").0, "ada");
     // Somebody had seen it before the pause.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Finished, NewSession, RunFilter};
+use laneway_store::model::{CancelMode, Finished, NewSession, RunFilter};
 use laneway_store::{Error, Fate};
 use serde_json::json;
 
@@ -32,7 +32,11 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
         all.push(tokio::spawn(async move {
             match index % 4 {
                 0 => {
-                    let refusal = node.store.cancel(unknown, "ada").await.expect_err("no such run");
+                    let refusal = node
+                        .store
+                        .cancel(unknown, "ada", CancelMode::CleanUp)
+                        .await
+                        .expect_err("no such run");
                     assert!(matches!(refusal, Error::NoSuchRun { .. }), "{refusal}");
                 }
                 1 => {
@@ -47,16 +51,16 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
                     assert!(matches!(refusal, Error::NoSuchLimit { .. }), "{refusal}");
                 }
                 _ => {
-                    let lost = Finished {
-                        claim: laneway_store::ClaimRef { generation: 9, ..held.at },
-                        outcome: succeeded(),
-                        took: std::time::Duration::ZERO,
-                    };
+                    let lost = Finished::new(
+                        laneway_store::ClaimRef { generation: 9, ..held.at },
+                        succeeded(),
+                        std::time::Duration::ZERO,
+                    );
                     let answer = node.store.finish(vec![lost], None).await.expect("an answer");
                     assert_eq!(answer.fates, [Fate::ClaimLost]);
                 }
             }
-            let finished = Finished { claim: held.at, outcome: succeeded(), took: std::time::Duration::ZERO };
+            let finished = Finished::new(held.at, succeeded(), std::time::Duration::ZERO);
             let answer = node.store.finish(vec![finished], None).await.expect("an answer");
             assert_eq!(answer.fates, [Fate::Recorded]);
         }));
@@ -78,7 +82,8 @@ async fn verb_behind_a_slow_batch_is_not_forgotten(place: Place) {
     let held = node.take(run, 2000).await;
     let claims: Vec<_> = held.iter().map(|held| held.at).collect();
     // The first takes longer than a batch may, and the second came while it waited for company.
-    let both = async { tokio::join!(node.store.start(claims), node.store.cancel(run, "ada")) };
+    let both =
+        async { tokio::join!(node.store.start(claims), node.store.cancel(run, "ada", CancelMode::CleanUp)) };
     let (started, canceled) =
         tokio::time::timeout(Duration::from_secs(30), both).await.expect("both are answered");
     assert_eq!(started.expect("fates").len(), 2000);

@@ -47,7 +47,7 @@ FLOW
     "$laneway" apply yearly.yaml
     "$laneway" token create ci --role viewer >token
     "$laneway" submit going.yaml
-    "$laneway" worker --shutdown-grace 5s &
+    "$laneway" worker --exit-with-parent --shutdown-grace 5s &
     worker=$!
     until "$laneway" show last --json | grep -q '"status": *"parked"'; do sleep 0.1; done
     kill "$worker" && wait "$worker"

@@ -24,7 +24,6 @@ const WITHOUT_JSON: &[(&str, &str)] = &[
     ("schedule resume", "it changes, and says so in a sentence"),
     ("drain", "it changes, and says so in a sentence"),
     ("pause", "it changes, and says so in a sentence"),
-    ("resume", "it changes, and says so in a sentence"),
 ];
 
 #[test]

@@ -30,10 +30,15 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return Ok(Exit::Succeeded);
     }
     let (store, run) = context.find(&args.run).await?;
+    let head = store.head(run).await?;
+    let is_local = head.placed == Placed::Local;
+    if is_local {
+        args.drive.check_labels(&head.plan)?;
+    }
     let told = store.run_state(run).await?.last_event;
     let level = ask::advance(store.as_ref(), run, &author()).await?.level;
     let goes_on = format!("run {} goes on with level {level}", run.short());
-    if store.head(run).await?.placed != Placed::Local {
+    if !is_local {
         context.printer.line(&format!("{goes_on}, on whichever node takes it"))?;
         return Ok(Exit::Succeeded);
     }

@@ -9,26 +9,29 @@ use laneway_engine::bundle::{self, Bundle, Packing};
 use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Context;
 use crate::children;
 use crate::deed::author;
-use crate::document::{self, Document};
+use crate::document::{self, Document, Files};
 use crate::exit::{Exit, Refusal};
 use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway apply nightly.yaml\n  laneway start nightly\n\n\
     The directory of the file is packed with it, without what `.lanewayignore` names (as in .gitignore), so that its\n\
-    scripts are there on whichever node its steps run. Files that look like credentials (.env, private keys, …) and\n\
-    files above 8 MiB are refused unless --include names them. Applying what has not changed does nothing.")]
+    scripts are there on whichever node its steps run. What is shipped is listed before it leaves. Files that look like\n\
+    credentials (.env, private keys, …) and files above 8 MiB are refused unless --include names them. Applying what\n\
+    has not changed does nothing.")]
 pub(crate) struct Args {
     /// Workflow files; all of them are read before any is applied
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     #[command(flatten)]
     include: Include,
-    /// Print one JSON array
+    /// Print one JSON array, with the files that were shipped
     #[arg(long)]
     json: bool,
 }
@@ -53,7 +56,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
                 .into());
         }
         let document = document::read(file)?;
-        let plan = document::compile(&document)?;
+        let plan = document::examine(&context.printer, &document, Files::Apart)?;
         children::check(&plan, &document.dir)?;
         if let Some(why) = plan.unsupported() {
             return Err(Refusal::new(format!("{file} cannot be applied: {why}")).into());
@@ -64,15 +67,13 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let target = Target::of(context)?;
     let mut told = Vec::new();
     for (document, plan, bundle) in read {
-        let files = bundle.files.clone();
-        let bundle = Some(target.bring(bundle).await?);
-        let applied = target.apply(document, plan, bundle).await?;
+        let brought = target.bring(context, bundle).await?;
+        let applied = target.apply(document, plan, Some(brought.hash)).await?;
         let wire::Applied { workflow, version, changed, .. } = &applied;
         if args.json {
-            told.push(applied);
+            told.push(with_files(&applied, &brought.files)?);
         } else if *changed {
-            list(context, &files);
-            let files = text::count(files.len() as u64, "file");
+            let files = text::count(brought.files.len() as u64, "file");
             context.printer.line(&format!("{workflow} is applied as version {version}, with {files}"))?;
         } else {
             context.printer.line(&format!("{workflow} has not changed: it is version {version}"))?;
@@ -98,19 +99,20 @@ impl Target {
         })
     }
 
-    async fn bring(&self, bundle: Bundle) -> anyhow::Result<ContentHash> {
+    async fn bring(&self, context: &Context, bundle: Bundle) -> anyhow::Result<Brought> {
+        let Bundle { bytes, files } = bundle;
+        // Before anything leaves: a file that does not belong there is seen, also where the rest fails.
+        list(context, &files);
+        let hash = ContentHash::of(&bytes);
         match self {
             Self::Store(store) => {
-                let hash = ContentHash::of(&bundle.bytes);
-                ask::bring(store.as_ref(), hash.as_str(), bundle.bytes, &author()).await?;
-                Ok(hash)
+                ask::bring(store.as_ref(), hash.as_str(), bytes, &author()).await?;
             }
             Self::Server(client) => {
-                let hash = ContentHash::of(&bundle.bytes);
-                client.bring(hash.as_str(), bundle.bytes).await?;
-                Ok(hash)
+                client.bring(hash.as_str(), bytes).await?;
             }
         }
+        Ok(Brought { hash, files })
     }
 
     async fn apply(
@@ -137,7 +139,22 @@ impl Target {
     }
 }
 
-/// Says what is shipped: a file that does not belong there is seen before it is on every node.
+/// Files that are at the target.
+pub(super) struct Brought {
+    pub(super) hash: ContentHash,
+    /// With their sizes.
+    pub(super) files: Vec<(PathBuf, u64)>,
+}
+
+/// What a command prints with `--json`, with the files that it shipped.
+pub(super) fn with_files(printed: &impl Serialize, files: &[(PathBuf, u64)]) -> anyhow::Result<Value> {
+    let mut value = serde_json::to_value(printed)?;
+    let one = |(path, size): &(PathBuf, u64)| json!({"path": path.to_string_lossy(), "bytes": size});
+    value["files"] = files.iter().map(one).collect();
+    Ok(value)
+}
+
+/// Says what is about to be shipped.
 fn list(context: &Context, files: &[(PathBuf, u64)]) {
     for (path, size) in files.iter().take(MAX_LISTED_FILES) {
         context.printer.note(&format!("  {} ({})", path.display(), bundle::size(*size)));
@@ -193,6 +210,11 @@ pub(super) async fn bring(
     context: &Context,
     target: &Target,
     (dir, include): (&Path, &Include),
-) -> anyhow::Result<ContentHash> {
-    target.bring(pack(context, dir, include)?).await
+) -> anyhow::Result<Brought> {
+    target.bring(context, pack(context, dir, include)?).await
+}
+
+/// Brings a bundle without files.
+pub(super) async fn bring_nothing(context: &Context, target: &Target) -> anyhow::Result<Brought> {
+    target.bring(context, Bundle::empty()?).await
 }

@@ -7,6 +7,7 @@ use comfy_table::Cell;
 use laneway_core::artifact::ArtifactName;
 use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
+use laneway_core::nearest::nearest;
 use laneway_server::wire::Artifact;
 
 use super::Context;
@@ -17,7 +18,8 @@ use crate::text;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  laneway artifacts last build\n  laneway artifacts last build --get dist/app.tar.gz --to .\n\n\
-    A step names them: `artifacts: [dist/*.tar.gz]`. They are kept if it succeeds; without NAME, --to fetches all of them."
+    A step names them: `artifacts: [dist/*.tar.gz]`. They are kept if it succeeds; without NAME, --to fetches all of them.\n\
+    Those of the items of a step are put into folders: DIR/STEP/INDEX/…"
 )]
 pub(crate) struct Args {
     /// Run id, the beginning of one, or `last`
@@ -46,7 +48,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         found.retain(|artifact| artifact.step == *step || parse_name(&artifact.step).0 == step);
     }
     if let Some(to) = &args.to {
-        let wanted = wanted(&found, &args.get)?;
+        let wanted = wanted(&run.run.short(), &found, &args.get)?;
         for view in wanted.iter().copied() {
             fetch(&face, run.run, view, to).await?;
         }
@@ -62,7 +64,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 }
 
 /// Those that are asked for by name; all without one. Two of one name are told apart by their step.
-fn wanted<'f>(found: &'f [Artifact], names: &[String]) -> Result<Vec<&'f Artifact>, Refusal> {
+fn wanted<'f>(run: &str, found: &'f [Artifact], names: &[String]) -> Result<Vec<&'f Artifact>, Refusal> {
     if names.is_empty() {
         return Ok(found.iter().collect());
     }
@@ -71,12 +73,21 @@ fn wanted<'f>(found: &'f [Artifact], names: &[String]) -> Result<Vec<&'f Artifac
         let mut like = found.iter().filter(|artifact| artifact.name == *name);
         match (like.next(), like.next()) {
             (None, _) => {
-                return Err(Refusal::new(format!("there is no artifact `{name}`"))
-                    .hint("`laneway artifacts RUN` lists them"));
+                let message = match found {
+                    [] => format!("run {run} has no artifacts, so there is no `{name}`"),
+                    [..] => format!("run {run} has no artifact `{name}`"),
+                };
+                let hint = match nearest(name, found.iter().map(|artifact| artifact.name.as_str())) {
+                    Some(near) => format!("did you mean `{near}`? `laneway artifacts {run}` lists them"),
+                    None => format!("`laneway artifacts {run}` lists what it has"),
+                };
+                return Err(Refusal::new(message).hint(hint));
             }
             (Some(one), Some(other)) => {
                 let message = format!("`{}` and `{}` both have an artifact `{name}`", one.step, other.step);
-                return Err(Refusal::new(message).hint("name the step as well"));
+                let hint =
+                    format!("name the step as well: `laneway artifacts {run} {} --get {name}`", one.step);
+                return Err(Refusal::new(message).hint(hint));
             }
             (Some(one), None) => wanted.push(one),
         }
@@ -84,12 +95,20 @@ fn wanted<'f>(found: &'f [Artifact], names: &[String]) -> Result<Vec<&'f Artifac
     Ok(wanted)
 }
 
+/// Items of one step may leave files of one name: each has a folder, `STEP/INDEX`.
+fn folder(to: &Path, task: &str) -> PathBuf {
+    match parse_name(task) {
+        (step, Some(index)) => to.join(step).join(index.to_string()),
+        (_, None) => to.to_owned(),
+    }
+}
+
 /// A file that is there is not written over: somebody may need it.
 async fn fetch(face: &Face, run: RunId, artifact: &Artifact, to: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     // What a server says is a path only if it is one that stays below.
     let name = ArtifactName::parse(&artifact.name).map_err(Refusal::new)?;
-    let path = to.join(name.as_str());
+    let path = folder(to, &artifact.step).join(name.as_str());
     if path.symlink_metadata().is_ok() {
         let message = format!("{} is there already", path.display());
         return Err(Refusal::new(message).hint("fetch into another directory with --to").into());

@@ -1,16 +1,23 @@
 //! `laneway cancel`: ends a run, whoever drives it, and waits until it has stopped.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::id::RunId;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
 use laneway_server::wire::Node;
+use laneway_store::Store;
+use laneway_store::model::{CancelMode, NewSession, Tally};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::Context;
+use crate::env;
 use crate::exit::Exit;
 use crate::face::Face;
+use crate::text;
 
 /// Longer than the grace that steps have by default: whoever waits that long wants to know.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,10 +30,15 @@ const SETTLE_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway cancel last\n\n\
-    Nothing of the run starts any more when this returns. `laneway retry` brings it back.")]
+    Nothing of the run but its clean-up starts any more: steps with `when: always` and hooks have until the\n\
+    workflow's `cleanup_timeout` (60s) has passed. Of a run that is being canceled already, this ends the\n\
+    clean-up. `laneway retry` brings the run back.")]
 pub(crate) struct Args {
     /// Run id, the beginning of one, or `last`
     run: String,
+    /// Without clean-up; what cleans up already is stopped
+    #[arg(long)]
+    now: bool,
     /// Print what happened as one JSON object
     #[arg(long)]
     json: bool,
@@ -34,12 +46,22 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let face = context.face()?;
-    let run = face.run(&args.run).await?.run;
+    let seen = face.run(&args.run).await?;
+    let (run, short) = (seen.run, seen.run.short());
     let mut watch = face.watch();
-    let mut until = Instant::now() + PATIENCE;
-    let canceled = face.cancel(run).await?;
+    let mode = if args.now || seen.is_canceling() { CancelMode::Now } else { CancelMode::CleanUp };
+    let canceled = face.cancel(run, mode).await?;
+    let ends_clean_up = mode == CancelMode::Now && seen.clean_up_until.is_some();
+    if ends_clean_up {
+        context.printer.note(&format!("run {short} was canceled before; its clean-up is ended"));
+    }
+    let mut until = Instant::now() + patience(context, &face)?;
+    if let Some(at) = canceled.clean_up_until {
+        until += time_until(at.0);
+        context.printer.note(&format!("run {short} is {}", text::cleaning_up(run, at.0)));
+    }
     let (before, mut status) = (canceled.was, canceled.status);
-    let mut waits_for_a_lease = false;
+    let (mut waits_for_a_lease, mut reaper) = (false, None);
     let mut settle_at = Instant::now() + SETTLE_EVERY;
     while !status.is_final() {
         if Instant::now() >= until {
@@ -55,10 +77,20 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         }
         watch.next(LOOK).await;
         if Instant::now() >= settle_at {
+            // A node whose lease is over is in no list any more.
+            if reaper.is_none() {
+                reaper = Reaper::register(&face).await?;
+            }
+            if let Some(reaper) = &reaper {
+                reaper.renew().await?;
+            }
             face.settle_cancel(run).await?;
             settle_at = Instant::now() + SETTLE_EVERY;
         }
         status = face.status(run).await?;
+    }
+    if let Some(reaper) = reaper {
+        reaper.retire().await?;
     }
     // Nothing stops as long as that node does not run.
     let silent = if status.is_final() { None } else { silent_holder(&face, run).await? };
@@ -67,7 +99,6 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         context.printer.json(&json!({ "run": run, "status": status, "was": before }))?;
         return Ok(exit);
     }
-    let short = run.short();
     if let Some(node) = silent {
         context.printer.line(&format!("run {short} has not stopped: node {} does not respond", node.node))?;
         context.printer.note(&format!(
@@ -78,6 +109,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     context.printer.line(&match (before.is_final(), status) {
         (true, _) => format!("run {short} had ended before: it is {status}"),
+        (false, RunStatus::Failed) if seen.is_canceling() => {
+            format!("run {short} had timed out: it is {status}")
+        }
         (false, RunStatus::Canceled) => format!("run {short} canceled"),
         (false, RunStatus::Queued | RunStatus::Running) => {
             format!("run {short} is still stopping: some steps take their time; nothing new starts")
@@ -87,6 +121,51 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         }
     })?;
     Ok(exit)
+}
+
+/// How long it is until a moment, by this process's clock. Nothing for one that is over.
+fn time_until(at: Millis) -> Duration {
+    at.since(Millis(jiff::Timestamp::now().as_millisecond()))
+}
+
+/// How long to wait before the holder of a step is looked at. On Postgres a frozen node is told from a slow one when
+/// it has not renewed for a third of its lease (`NodeView::silent_for`).
+fn patience(context: &Context, face: &Face) -> anyhow::Result<Duration> {
+    match face {
+        Face::Store(store) if !store.is_embedded() => {
+            let until_silent = context.settings.lease()?.ttl / 3 + Duration::from_secs(2);
+            Ok(PATIENCE.max(until_silent))
+        }
+        Face::Store(_) | Face::Server(_) => Ok(PATIENCE),
+    }
+}
+
+/// A session of this process, which may end those whose leases are over. On Postgres only a session that has renewed
+/// since may do that, and the frozen node can be the only other one.
+struct Reaper {
+    store: Arc<dyn Store>,
+    session: SessionId,
+}
+
+impl Reaper {
+    /// `None` where none is needed: a server reaps by itself, and an embedded store asks for no session.
+    async fn register(face: &Face) -> anyhow::Result<Option<Self>> {
+        let Face::Store(store) = face else { return Ok(None) };
+        if store.is_embedded() {
+            return Ok(None);
+        }
+        let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
+        Ok(Some(Self { store: Arc::clone(store), session }))
+    }
+
+    async fn renew(&self) -> anyhow::Result<()> {
+        self.store.renew(self.session, Tally::default()).await?;
+        Ok(())
+    }
+
+    async fn retire(self) -> anyhow::Result<()> {
+        Ok(self.store.retire(self.session, Leaving::because(LeaveReason::Done)).await?)
+    }
 }
 
 /// A node that may hold a step of the run and is frozen or cut off.

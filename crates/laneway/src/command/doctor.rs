@@ -171,7 +171,7 @@ async fn release(context: &Context, name: &str, is_json: bool) -> anyhow::Result
     let next = if status.is_final() {
         format!("`laneway show {}` shows it", run.short())
     } else {
-        format!("`laneway run --resume {}` goes on with it", run.short())
+        format!("`laneway resume {}` goes on with it", run.short())
     };
     context.printer.line(&format!("run {} is out of the quarantine; {next}", run.short()))?;
     Ok(Exit::Succeeded)

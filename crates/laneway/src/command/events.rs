@@ -91,7 +91,11 @@ pub(super) async fn tell(
             let words = sentence(&event).unwrap_or_else(|| unsaid(&event));
             lines.push_str(&format!("{:>5} {} {words}\n", event.seq, text::date(event.at)));
         }
-        printer.text(&lines)?;
+        if told.is_json {
+            printer.bytes(lines.as_bytes())?
+        } else {
+            printer.text(&lines)?
+        }
         let has_more = page.next_after > cursor;
         cursor = page.next_after;
         if printer.is_closed() || !has_more && (!told.follow || status.is_final()) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use laneway_core::event::Closing;
 use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
@@ -88,13 +89,19 @@ const ITEMS: u64 = 5;
 
 /// Successes need no explanation and are only counted.
 fn run_text(run: &ExplainedRun, palette: Palette) -> String {
-    let reason = run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reason = match (&run.reason, run.clean_up_until) {
+        (_, Some(until)) => format!(": {}", text::cleaning_up(run.run, until.0)),
+        (Some(reason), None) => format!(": {reason}"),
+        (None, None) => String::new(),
+    };
+    let is_canceling = run.closing.is_some_and(Closing::is_canceling);
+    let word = if is_canceling { "canceling" } else { run.status.as_str() };
     let mut out = format!(
         "{} {} {} {}{reason}\n",
         palette.run(run.status, text::run_mark(run.status)),
         palette.bold(&run.workflow),
         run.run.short(),
-        palette.run(run.status, run.status.as_str()),
+        palette.run(run.status, word),
     );
     let (mut steps, mut succeeded_items) = (0, 0);
     let mut items: Vec<(String, u64)> = Vec::new();

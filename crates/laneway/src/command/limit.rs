@@ -27,7 +27,7 @@ enum What {
     Set {
         name: String,
         /// Tasks at once, such as 3, or in a time, such as 100/1m
-        #[arg(value_parser = limit)]
+        #[arg(value_parser = limit, allow_negative_numbers = true)]
         value: Limit,
     },
     /// List the limits and how far they are used

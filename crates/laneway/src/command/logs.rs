@@ -104,7 +104,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         patience.answered();
         if run.interrupted {
             context.printer.warning(&format!(
-                "the process that ran it is gone; `laneway run --resume {}` goes on with it",
+                "the process that ran it is gone; `laneway resume {}` goes on with it",
                 run.run.short()
             ));
             break;
@@ -356,6 +356,7 @@ impl Reader<'_> {
                 }
             }
         }
-        if out.is_empty() { Ok(()) } else { self.printer.text(&out) }
+        // What a step printed is not ours to change.
+        if out.is_empty() { Ok(()) } else { self.printer.bytes(out.as_bytes()) }
     }
 }

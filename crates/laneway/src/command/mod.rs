@@ -11,8 +11,10 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod effect;
 pub(crate) mod effects;
+pub(crate) mod elsewhere;
 pub(crate) mod events;
 pub(crate) mod explain;
+pub(crate) mod files;
 pub(crate) mod graph;
 mod history;
 pub(crate) mod init;
@@ -60,6 +62,7 @@ use laneway_server::access::read_admin_token;
 use laneway_server::client::{Client, is_on_this_host};
 use laneway_store::{Open, Options, SchemaChange, Store};
 
+use self::elsewhere::Asked;
 use crate::cli::Command;
 use crate::env;
 use crate::exit::{Exit, Refusal};
@@ -73,9 +76,9 @@ pub(crate) struct Context {
     pub(crate) printer: Printer,
     /// As `--store` gave it.
     pub(crate) store: String,
-    /// As `--server` gave it.
-    pub(crate) server: Option<String>,
     pub(crate) settings: Settings,
+    /// The run that the command is about, if it is about one.
+    pub(crate) asked: Option<Asked>,
 }
 
 impl Context {
@@ -87,9 +90,30 @@ impl Context {
         }
     }
 
-    /// The server that is named, with the token of whoever asks: their own, or the one that a server on this host has made.
+    /// The server to ask, with a token: the caller's own, or the one that a server on this host has made.
     pub(crate) fn client(&self) -> anyhow::Result<Option<Client>> {
-        self.server.as_deref().map(|url| self.client_at(url)).transpose()
+        self.asked_server()?.map(|(url, _)| self.client_at(url)).transpose()
+    }
+
+    /// The one rule of where a command looks: the nearest of `--store` and `--server` counts, and the server where both are as near.
+    /// A flag is nearer than the environment, that than laneway.toml.
+    fn asked_server(&self) -> Result<Option<(&str, Source)>, Refusal> {
+        let Some((url, server)) = self.settings.get(&SERVER) else { return Ok(None) };
+        let store = self.settings.get(&STORE).map_or(Source::Default, |(_, source)| source);
+        if (server, store) == (Source::Flag, Source::Flag) {
+            return Err(Refusal::new("--server and --store name two places to look").hint("give one of them"));
+        }
+        Ok((server <= store).then_some((url, server)))
+    }
+
+    /// Says that this command runs its steps here, although a server is named for other commands.
+    fn tell_it_is_local(&self) {
+        if let Some((url, source @ (Source::Environment | Source::File))) = self.settings.get(&SERVER) {
+            let store = laneway_store::shown(&self.store);
+            let named = if source == Source::File { "laneway.toml" } else { SERVER.env };
+            self.printer
+                .note(&format!("runs here, in {store}; the server of {named} ({url}) is for other commands"));
+        }
     }
 
     fn client_at(&self, url: &str) -> anyhow::Result<Client> {
@@ -181,6 +205,10 @@ impl Context {
             && !dir.exists()
         {
             let unusable = |error: std::io::Error| match error.kind() {
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                    let why = format!("the store's directory cannot be made: {error}");
+                    laneway_store::Error::ReadOnly { path: dir.to_owned(), why }
+                }
                 std::io::ErrorKind::StorageFull => laneway_store::Error::Full { path: dir.to_owned() },
                 _ => laneway_store::Error::Io {
                     path: dir.to_owned(),
@@ -211,6 +239,15 @@ enum Alone {
 }
 
 pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Result<Exit> {
+    let Some(asked) = &context.asked else { return execute(context, command).await };
+    elsewhere::note_newer(context, asked).await;
+    match execute(context, command).await {
+        Ok(exit) => Ok(exit),
+        Err(error) => Err(elsewhere::point_here(context, asked, error).await),
+    }
+}
+
+async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
     let alone = match &command {
         Command::Run(_) => Some(("run", Alone::Node)),
         Command::Worker(_) => Some(("worker", Alone::Node)),
@@ -244,6 +281,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Resume(_)
         | Command::Runs(_)
         | Command::Artifacts(_)
+        | Command::Files(_)
         | Command::Show(_)
         | Command::Logs(_)
         | Command::Events(_)
@@ -265,7 +303,10 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         context.refuse_server(name, alone)?;
     }
     match command {
-        Command::Run(args) => run::execute(context, args).await,
+        Command::Run(args) => {
+            context.tell_it_is_local();
+            run::execute(context, args).await
+        }
         Command::Validate(args) => validate::execute(context, args),
         Command::Plan(args) => plan::execute(context, args),
         Command::Graph(args) => graph::execute(context, args),
@@ -294,6 +335,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Show(args) => show::execute(context, args).await,
         Command::Logs(args) => logs::execute(context, args).await,
         Command::Artifacts(args) => artifacts::execute(context, args).await,
+        Command::Files(args) => files::execute(context, args).await,
         Command::Events(args) => events::execute(context, args).await,
         Command::Explain(args) => explain::execute(context, args).await,
         Command::Cancel(args) => cancel::execute(context, args).await,

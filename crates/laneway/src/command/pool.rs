@@ -154,8 +154,12 @@ async fn told_so_far(
     let line = |event: &Value| {
         let event = PoolEvent::from_json(event)?;
         let (pool, container) = event.fact.names();
-        let about = container.map_or_else(|| pool.to_owned(), |container| format!("{pool}  {container}"));
-        Ok(format!("{}  {}  {about}  {}", text::date(event.at), event.node, told(&event.fact)))
+        let about = match container {
+            Some(container) => format!("{pool}  {container}  "),
+            None if pool.is_empty() => String::new(),
+            None => format!("{pool}  "),
+        };
+        Ok(format!("{}  {}  {about}{}", text::date(event.at), event.node, told(&event.fact)))
     };
     history::print(context, is_json, page, line, "no container was ever kept warm").await
 }
@@ -170,10 +174,20 @@ fn told(fact: &PoolFact) -> String {
             format!("taken by {} of run {}, attempt {}", fact.step, fact.run.short(), fact.attempt)
         }
         PoolFact::ContainerTerminated(fact) => format!("terminated: {}", fact.why),
+        PoolFact::PortsUsedUp(fact) => {
+            let waiting = text::count(fact.waiting.len() as u64, "task");
+            let verb = if fact.waiting.len() == 1 { "waits" } else { "wait" };
+            format!("host ports {} used up, {waiting} {verb}", range(fact.first, fact.last))
+        }
+        PoolFact::PortsFree(fact) => format!("host ports {} free again", range(fact.first, fact.last)),
         PoolFact::ImagePullProgress(fact) if fact.is_done => format!("{} is pulled", fact.image),
         PoolFact::ImagePullProgress(fact) if fact.of == 0 => format!("pulling {}", fact.image),
         PoolFact::ImagePullProgress(fact) => {
             format!("pulling {}: {} of {} MiB", fact.image, fact.bytes >> 20, fact.of >> 20)
         }
     }
+}
+
+fn range(first: u16, last: u16) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
 }

@@ -2,7 +2,7 @@
 
 use laneway_server::ask;
 use laneway_server::wire::Reopened;
-use laneway_store::model::Reopen;
+use laneway_store::model::{Placed, Reopen};
 
 use super::Context;
 use crate::deed::author;
@@ -31,13 +31,21 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return goes_on(context, &reopened, args.drive.json);
     }
     let (store, run) = context.find(&args.run).await?;
+    let head = store.head(run).await?;
+    let is_local = head.placed == Placed::Local;
+    if is_local {
+        args.drive.check_labels(&head.plan)?;
+    }
     let told = store.run_state(run).await?.last_event;
     let what = Reopen { from: args.from.as_deref(), seen: Some(told) };
-    ask::retry(store.as_ref(), run, what, &author()).await?;
+    let reopened = ask::retry(store.as_ref(), run, what, &author()).await?;
+    if !is_local {
+        return goes_on(context, &reopened, args.drive.json);
+    }
     drive::take_over(context, store, run, told, (args.drive, Until::Over)).await
 }
 
-/// Through a server it is opened again and left to whoever takes its tasks.
+/// A submitted run is opened again and left to the workers that take its tasks.
 pub(super) fn goes_on(context: &Context, reopened: &Reopened, is_json: bool) -> anyhow::Result<Exit> {
     if is_json {
         context.printer.json(reopened)?;

@@ -11,10 +11,12 @@ use laneway_server::wire;
 use laneway_store::model::{NewSession, Submission};
 
 use super::Context;
+use super::pause::{interrupted_hooks, take_over};
 use crate::children;
-use crate::document::{self, Document, ParamArgs};
+use crate::document::{self, Document, Files, ParamArgs};
 use crate::drive::{self, DriveArgs, Node, Until, Work};
 use crate::exit::{Exit, Refusal};
+use crate::face::Face;
 use crate::settings::{MAX_PARALLEL, count};
 use crate::{dry_run, env};
 
@@ -47,9 +49,11 @@ pub(crate) struct Args {
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     if let Some(name) = &args.resume {
         let (store, run) = context.find(name).await?;
-        // What happened before the interruption has been told then.
-        let told = store.run_state(run).await?.last_event;
-        return drive::take_over(context, store, run, told, (args.drive, Until::Over)).await;
+        let seen = Face::Store(Arc::clone(&store)).run(&run.to_string()).await?;
+        // Of a run that has ended, what may be left are its hooks.
+        let hooks =
+            if seen.status.is_final() { interrupted_hooks(store.as_ref(), &seen).await? } else { None };
+        return take_over(context, store, hooks.unwrap_or(run), args.drive).await;
     }
     let Some(file) = &args.file else {
         return Err(Refusal::new("no workflow file was named").into());
@@ -62,7 +66,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     let store = context.open_to_work()?;
     if args.paused {
-        return start.leave_paused(context, store, args.drive.json).await;
+        return start.leave_paused(context, store, &args.drive).await;
     }
     start.drive(context, store, args.drive).await
 }
@@ -78,6 +82,8 @@ pub(super) struct Start {
     pub(super) max_parallel: u32,
     /// Whether results of before are left alone.
     pub(super) no_cache: bool,
+    /// Plans of files that its steps run as workflows of their own.
+    pub(super) called: Vec<laneway_core::plan::Plan>,
 }
 
 impl Start {
@@ -88,18 +94,18 @@ impl Start {
         params: &ParamArgs,
         max: Option<NonZeroU32>,
     ) -> anyhow::Result<Self> {
-        Self::of(context, document::read(file)?, params, max)
+        Self::of(context, (document::read(file)?, Files::Shared), params, max)
     }
 
     /// From a document that was read.
     pub(super) fn of(
         context: &Context,
-        document: Document,
+        (document, files): (Document, Files),
         params: &ParamArgs,
         max: Option<NonZeroU32>,
     ) -> anyhow::Result<Self> {
-        let plan = document::compile(&document)?;
-        children::check(&plan, &document.dir)?;
+        let plan = document::examine(&context.printer, &document, files)?;
+        let called = children::check(&plan, &document.dir)?;
         let params = params.bind(&plan)?;
         let max_parallel = max_parallel(context, max, plan.workflow.max_parallel)?;
         Ok(Self {
@@ -110,6 +116,7 @@ impl Start {
             params,
             max_parallel,
             no_cache: false,
+            called,
         })
     }
 
@@ -130,11 +137,15 @@ impl Start {
             origin: None,
             parent: None,
             no_cache: self.no_cache,
+            end_by: None,
         }
     }
 
     /// What only others could do would wait for ever in a run that belongs to this process.
-    fn refuse_what_others_do(&self) -> Result<(), Refusal> {
+    fn refuse_what_others_do(&self, args: &DriveArgs) -> Result<(), Refusal> {
+        for plan in std::iter::once(self.plan.as_ref()).chain(&self.called) {
+            args.check_labels(plan)?;
+        }
         let refusal = |step: &Step| match &step.action {
             Action::Run { .. }
             | Action::Command { .. }
@@ -164,20 +175,22 @@ impl Start {
         self,
         context: &Context,
         store: Arc<dyn laneway_store::Store>,
-        is_json: bool,
+        args: &DriveArgs,
     ) -> anyhow::Result<Exit> {
-        self.refuse_what_others_do()?;
+        self.refuse_what_others_do(args)?;
         let workflow = self.plan.workflow.name.clone();
         let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
         let submitted = store.submit(Submission { is_paused: true, ..self.submission(session) }).await;
         store.retire(session, Leaving::because(LeaveReason::Done)).await?;
         let run = submitted?;
-        if is_json {
+        if args.json {
             context.printer.json(&wire::Submitted { run, workflow })?;
         } else {
             let short = run.short();
             context.printer.line(&format!("run {short} of {workflow} is made, and paused"))?;
-            context.printer.note(&format!("`laneway advance {short}` does a level of it; `laneway run --resume {short}` goes on with it here once `laneway resume {short}` lets it"));
+            context.printer.note(&format!(
+                "`laneway advance {short}` does a level of it; `laneway resume {short}` goes on with it here"
+            ));
         }
         Ok(Exit::Succeeded)
     }
@@ -188,7 +201,7 @@ impl Start {
         store: Arc<dyn laneway_store::Store>,
         args: DriveArgs,
     ) -> anyhow::Result<Exit> {
-        self.refuse_what_others_do()?;
+        self.refuse_what_others_do(&args)?;
         let node = Node::ephemeral(context, store).await?;
         let outcome = async {
             let (plan, max_parallel) = (Arc::clone(&self.plan), self.max_parallel);

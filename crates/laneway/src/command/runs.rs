@@ -3,13 +3,16 @@
 use std::num::NonZeroU32;
 
 use comfy_table::Cell;
-use laneway_core::state::RunStatus;
+use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_server::wire::RunSummary;
 use serde_json::{Map, Value};
 
 use super::Context;
 use crate::exit::Exit;
 use crate::text::{self, Palette};
+
+/// Columns that a line with whole dates and words takes.
+const WIDE: u16 = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway runs --status failed --limit 5")]
@@ -57,6 +60,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 }
 
 fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
+    let is_narrow = width.is_some_and(|width| width < WIDE);
     let mut table = text::table(&["RUN", "WORKFLOW", "STATUS", "SUBMITTED", "TOOK", "TASKS"], width);
     text::color(&mut table, palette);
     for run in runs {
@@ -73,14 +77,23 @@ fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
             Cell::new(run.run.short()),
             Cell::new(&run.workflow),
             status,
-            Cell::new(text::date(run.submitted_at.0)),
+            Cell::new(if is_narrow {
+                text::day_and_time(run.submitted_at.0)
+            } else {
+                text::date(run.submitted_at.0)
+            }),
             Cell::new(took),
-            Cell::new(counts(&run.tasks)),
+            Cell::new(counts(&run.tasks, is_narrow)),
         ]);
     }
     text::lines(&table)
 }
 
-fn counts(counts: &Map<String, Value>) -> String {
-    counts.iter().map(|(status, number)| format!("{number} {status}")).collect::<Vec<_>>().join(", ")
+/// `3 succeeded, 1 failed`, or where there is little room `✓3 ✗1`.
+fn counts(counts: &Map<String, Value>, is_narrow: bool) -> String {
+    let told = counts.iter().map(|(status, number)| match TaskStatus::parse(status) {
+        Some(status) if is_narrow => format!("{}{number}", text::task_mark(status)),
+        Some(_) | None => format!("{number} {status}"),
+    });
+    told.collect::<Vec<_>>().join(if is_narrow { " " } else { ", " })
 }

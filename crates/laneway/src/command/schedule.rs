@@ -94,11 +94,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         What::Preview(args) => preview(context, &args)?,
         What::List { json } => list(context, json).await?,
         What::Pause { workflow } => {
-            context.face()?.pause_triggers(&workflow, true).await?;
-            context.printer.line(&format!("{workflow} starts by itself no more"))?;
+            let paused = context.face()?.pause_triggers(&workflow, true).await?;
+            let since = if paused.changed { "" } else { ", as before: it was paused already" };
+            context.printer.line(&format!("{workflow} starts by itself no more{since}"))?;
         }
         What::Resume { workflow } => {
-            context.face()?.pause_triggers(&workflow, false).await?;
+            if !context.face()?.pause_triggers(&workflow, false).await?.changed {
+                return Err(Refusal::new(format!("what starts {workflow} by itself is not paused"))
+                    .hint("`laneway schedule list` shows when it starts next")
+                    .exit(Exit::RunFailed)
+                    .into());
+            }
             context.printer.line(&format!("{workflow} starts by itself again"))?;
         }
     }

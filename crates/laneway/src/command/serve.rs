@@ -21,7 +21,7 @@ use laneway_engine::container::Containers;
 use laneway_engine::worker::{Control, Cut, Pulse, Worker};
 use laneway_server::access::{Names, admin_token};
 use laneway_server::callback::Reach;
-use laneway_server::{App, Service, Tls};
+use laneway_server::{App, Deadlines, Service, Tls};
 use laneway_store::Store;
 use laneway_store::model::NewSession;
 use tokio::net::TcpListener;
@@ -107,6 +107,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             kill_grace: args.work.kill_grace,
             is_alone: !is_worker,
         },
+        deadlines: Deadlines::default(),
     };
     let app = service.app(stop.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };

@@ -93,7 +93,7 @@ fn set_aside(found: &SetAside, palette: Palette) -> String {
 
 /// What is said of a run that nobody drives any more.
 pub(super) fn interrupted(run: RunId, palette: Palette) -> String {
-    let command = format!("laneway run --resume {}", run.short());
+    let command = format!("laneway resume {}", run.short());
     format!(
         "\n{} the process that ran it is gone; {} goes on with it\n",
         palette.yellow("interrupted:"),
@@ -109,6 +109,10 @@ fn header(run: &Run, palette: Palette) -> String {
         run.run,
         palette.run(run.status, word(run)),
     );
+    if let Some(until) = run.clean_up_until {
+        out.truncate(out.trim_end().len());
+        out.push_str(&format!(": {}\n", text::cleaning_up(run.run, until.0)));
+    }
     let mut field = |name: &str, value: String| out.push_str(&format!("  {name:<10}{value}\n"));
     if let Some(reason) = &run.reason {
         field("reason", reason.clone());
@@ -143,7 +147,12 @@ fn word(run: &Run) -> &'static str {
 }
 
 fn table(run: &Run, palette: Palette, width: Option<u16>, has_items: bool) -> String {
-    let mut table = text::table(&["STEP", "STATUS", "ATTEMPT", "TOOK", "WHY"], width);
+    let has_nodes = ran_on_several_nodes(run);
+    let head: &[&str] = match has_nodes {
+        true => &["STEP", "STATUS", "ATTEMPT", "TOOK", "NODE", "WHY"],
+        false => &["STEP", "STATUS", "ATTEMPT", "TOOK", "WHY"],
+    };
+    let mut table = text::table(head, width);
     text::color(&mut table, palette);
     for task in in_order(run, has_items) {
         let mut status = Cell::new(format!("{} {}", text::task_mark(task.status), task.status));
@@ -151,15 +160,20 @@ fn table(run: &Run, palette: Palette, width: Option<u16>, has_items: bool) -> St
             status = text::task_color(status, task.status);
         }
         let attempt = if task.attempt == 0 { String::new() } else { task.attempt.to_string() };
-        table.add_row(vec![
-            Cell::new(task.name()),
-            status,
-            Cell::new(attempt),
-            Cell::new(took(task)),
-            Cell::new(reason(task)),
-        ]);
+        let mut row = vec![Cell::new(task.name()), status, Cell::new(attempt), Cell::new(took(task))];
+        if has_nodes {
+            row.push(Cell::new(task.node.as_deref().unwrap_or_default()));
+        }
+        row.push(Cell::new(reason(task)));
+        table.add_row(row);
     }
     text::lines(&table)
+}
+
+/// Whether it says something to name the node of each task: not of a `laneway run` that one process drove.
+fn ran_on_several_nodes(run: &Run) -> bool {
+    let mut nodes = run.tasks.iter().filter_map(|task| task.node.as_deref());
+    nodes.next().is_some_and(|first| !run.local || nodes.any(|other| other != first))
 }
 
 /// Each step, and below it its items, if they are to be shown.
@@ -191,6 +205,10 @@ fn items(task: &Task) -> Option<String> {
 
 fn took(task: &Task) -> String {
     match (task.started_at, task.took_ms) {
+        // Nothing is executed while a step waits.
+        (_, Some(ms)) if task.wait.is_some() => {
+            format!("waited {}", text::duration(Duration::from_millis(ms)))
+        }
         (_, Some(ms)) => text::duration(Duration::from_millis(ms)),
         (Some(started), None) if matches!(task.status, TaskStatus::Running | TaskStatus::Parked) => {
             format!("since {}", text::moment(started.0))

@@ -65,9 +65,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     })?;
     // Of a run that nobody drives nothing starts behind it.
     if face.run(&run.to_string()).await?.interrupted {
-        context.printer.note(&format!(
-            "the process that ran it is gone; `laneway run --resume {short}` goes on with it"
-        ));
+        context
+            .printer
+            .note(&format!("the process that ran it is gone; `laneway resume {short}` goes on with it"));
     }
     Ok(Exit::Succeeded)
 }

@@ -1,6 +1,7 @@
 //! `laneway skip`: lets a run go on past a failed step, and goes on with it here. The step stays marked.
 
 use laneway_server::ask;
+use laneway_store::model::Placed;
 
 use super::Context;
 use crate::deed::author;
@@ -26,7 +27,15 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return super::retry::goes_on(context, &reopened, args.drive.json);
     }
     let (store, run) = context.find(&args.run).await?;
+    let head = store.head(run).await?;
+    let is_local = head.placed == Placed::Local;
+    if is_local {
+        args.drive.check_labels(&head.plan)?;
+    }
     let told = store.run_state(run).await?.last_event;
-    ask::skip(store.as_ref(), run, &args.step, &author()).await?;
+    let reopened = ask::skip(store.as_ref(), run, &args.step, &author()).await?;
+    if !is_local {
+        return super::retry::goes_on(context, &reopened, args.drive.json);
+    }
     drive::take_over(context, store, run, told, (args.drive, Until::Over)).await
 }

@@ -60,9 +60,27 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let document = store.document(&known.version).await?;
     let is_elsewhere = known.bundle.is_none() && !store.is_embedded();
     let no_cache = args.drive.no_cache;
-    let start =
-        Start { plan, document, dir: known.dir, bundle: known.bundle, params, max_parallel, no_cache };
+    let start = Start {
+        plan,
+        document,
+        dir: known.dir,
+        bundle: known.bundle,
+        params,
+        max_parallel,
+        no_cache,
+        called: Vec::new(),
+    };
     if args.wait {
+        // Its items share the directory, as those of `laneway run` do. What is stored is not warned of.
+        let source = Source {
+            file: args.name.clone(),
+            default_name: start.plan.workflow.name.clone(),
+            text: start.document.clone(),
+        };
+        let examined = definition::examine(&source).map_err(Bad)?;
+        if !examined.shared_directory.is_empty() {
+            return Err(Bad(examined.shared_directory).into());
+        }
         return start.drive(context, store, args.drive).await;
     }
     if is_elsewhere {
@@ -74,7 +92,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             .into());
     }
     submit::refuse_local(&start)?;
-    submit::hand_over(context, store.as_ref(), start, (args.key, args.paused), args.drive.json).await
+    let submitted = submit::hand_over(store.as_ref(), start, (args.key, args.paused)).await?;
+    submit::tell(context, &submitted, None, args.drive.json)
 }
 
 /// The same through a server, whose workers run it.
@@ -98,7 +117,7 @@ async fn through(context: &Context, client: Client, args: Args) -> anyhow::Resul
     };
     let submitted = client.submit(&asked, args.key.as_deref()).await?;
     if !args.wait {
-        return submit::tell(context, &submitted, args.drive.json);
+        return submit::tell(context, &submitted, None, args.drive.json);
     }
     let told = Told { after: 0, is_json: args.drive.json, follow: true };
     let status = events::tell(context, &Face::Server(client), submitted.run, told).await?;

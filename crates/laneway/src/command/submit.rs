@@ -1,18 +1,20 @@
 //! `laneway submit`: a run for whoever takes it. Workers do, here or on other hosts; nothing is run by this process.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 
-use laneway_core::definition::Placement;
+use laneway_core::definition::{Placement, Workspace};
 use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_core::plan::Plan;
 use laneway_server::wire;
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Store, submission_key};
 
 use super::Context;
-use super::apply::{self, Target};
+use super::apply::{self, Brought, Target};
 use super::run::Start;
-use crate::document::{self, ParamArgs};
+use crate::document::{self, Files, ParamArgs};
 use crate::exit::{Exit, Refusal};
 use crate::settings::count;
 use crate::{deed, env};
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     /// Execute every step, also those whose result was recorded before; what comes of them is recorded anew
     #[arg(long)]
     no_cache: bool,
-    /// Print the run as one JSON object
+    /// Print the run as one JSON object, with the files that were shipped
     #[arg(long)]
     json: bool,
 }
@@ -49,17 +51,17 @@ pub(crate) struct Args {
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let document = document::read(&args.file)?;
     let dir = document.dir.clone();
-    let mut start = Start::of(context, document, &args.params, args.max_parallel)?;
+    let mut start = Start::of(context, (document, Files::Apart), &args.params, args.max_parallel)?;
     refuse_local(&start)?;
     start.no_cache = args.no_cache;
     if let Some(client) = context.client()? {
         let target = Target::Server(client.clone());
-        let bundle = match args.file.as_str() {
-            "-" => None,
-            _ => Some(apply::bring(context, &target, (&dir, &args.include)).await?.to_string()),
+        let brought = match works_in_place(&start.plan) {
+            true => None,
+            false => Some(bring(context, &target, &args, &dir).await?),
         };
         let submit = wire::Submit {
-            bundle,
+            bundle: brought.as_ref().map(|brought| brought.hash.to_string()),
             name: Some(start.plan.workflow.name.clone()),
             document: Some(start.document),
             params: start.params,
@@ -69,15 +71,30 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             ..wire::Submit::default()
         };
         let submitted = client.submit(&submit, args.key.as_deref()).await?;
-        return tell(context, &submitted, args.json);
+        return tell(context, &submitted, brought.as_ref(), args.json);
     }
     let store = context.open_or_create()?;
-    // Nodes on other hosts do not have the directory. What came through stdin has none.
-    if !store.is_embedded() && args.file != "-" {
-        start.bundle =
-            Some(apply::bring(context, &Target::Store(Arc::clone(&store)), (&dir, &args.include)).await?);
+    let brought = match works_in_place(&start.plan) {
+        true => None,
+        false => Some(bring(context, &Target::Store(Arc::clone(&store)), &args, &dir).await?),
+    };
+    start.bundle = brought.as_ref().map(|brought| brought.hash.clone());
+    let submitted = hand_over(store.as_ref(), start, (args.key, args.paused)).await?;
+    tell(context, &submitted, brought.as_ref(), args.json)
+}
+
+/// Whether steps work in a directory that nodes have already, so that no files go with the run.
+fn works_in_place(plan: &Plan) -> bool {
+    matches!(plan.workflow.workspace, Workspace::Path(_))
+}
+
+/// Brings the files beside the document, so that its steps find them on any node. A document that
+/// came through stdin has none.
+async fn bring(context: &Context, target: &Target, args: &Args, dir: &Path) -> anyhow::Result<Brought> {
+    match args.file.as_str() {
+        "-" => apply::bring_nothing(context, target).await,
+        _ => apply::bring(context, target, (dir, &args.include)).await,
     }
-    hand_over(context, store.as_ref(), start, (args.key, args.paused), args.json).await
 }
 
 pub(super) fn refuse_local(start: &Start) -> Result<(), Refusal> {
@@ -95,30 +112,36 @@ pub(super) fn key(text: &str) -> Result<String, String> {
     submission_key::check(text).map(|()| text.to_owned())
 }
 
-/// Submits a run that any node takes, and says which it is.
+/// Submits a run that any node takes.
 pub(super) async fn hand_over(
-    context: &Context,
     store: &dyn Store,
     start: Start,
     (key, is_paused): (Option<String>, bool),
-    is_json: bool,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<wire::Submitted> {
     let workflow = start.plan.workflow.name.clone();
     let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
     let origin = Some(deed::ORIGIN.to_owned());
     let submission = Submission { is_shared: true, is_paused, key, origin, ..start.submission(session) };
     let submitted = store.submit(submission).await;
     store.retire(session, Leaving::because(LeaveReason::Done)).await?;
-    tell(context, &wire::Submitted { run: submitted?, workflow }, is_json)
+    Ok(wire::Submitted { run: submitted?, workflow })
 }
 
-pub(super) fn tell(context: &Context, submitted: &wire::Submitted, is_json: bool) -> anyhow::Result<Exit> {
-    if is_json {
-        context.printer.json(submitted)?;
-    } else {
-        let short = submitted.run.short();
-        context.printer.line(&format!("run {short} of {} submitted", submitted.workflow))?;
-        context.printer.note(&format!("`laneway show {short}` shows it"));
+/// Says which run was submitted, and with which files where it brought some.
+pub(super) fn tell(
+    context: &Context,
+    submitted: &wire::Submitted,
+    brought: Option<&Brought>,
+    is_json: bool,
+) -> anyhow::Result<Exit> {
+    match brought {
+        Some(brought) if is_json => context.printer.json(&apply::with_files(submitted, &brought.files)?)?,
+        None if is_json => context.printer.json(submitted)?,
+        Some(_) | None => {
+            let short = submitted.run.short();
+            context.printer.line(&format!("run {short} of {} submitted", submitted.workflow))?;
+            context.printer.note(&format!("`laneway show {short}` shows it"));
+        }
     }
     Ok(Exit::Succeeded)
 }

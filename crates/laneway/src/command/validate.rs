@@ -1,5 +1,6 @@
 //! `laneway validate`: every error of every file, and an exit code. Never runs anything.
 
+use laneway_core::definition::{self, Diagnostics};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -24,13 +25,24 @@ pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let mut exit = Exit::Succeeded;
     for file in &args.files {
         // A bad file does not hide the errors of the others.
+        let mut warnings = None;
         let plan = document::read(file).and_then(|document| {
-            let plan = document::compile(&document)?;
-            children::check(&plan, &document.dir)?;
-            Ok(plan)
+            let examined = definition::examine(&document.source).map_err(Bad)?;
+            warnings = Some(examined.warnings);
+            if !examined.shared_directory.is_empty() {
+                return Err(Bad(examined.shared_directory).into());
+            }
+            children::check(&examined.plan, &document.dir)?;
+            Ok(examined.plan)
         });
+        let warned = warnings.as_ref().map(Diagnostics::entries).unwrap_or_default();
+        if let Some(warnings) = warnings.filter(|_| !args.json) {
+            printer.warnings(&warnings);
+        }
         match plan {
-            Ok(plan) if args.json => printer.json(&verdict(file, Some(&plan.workflow.name), json!([])))?,
+            Ok(plan) if args.json => {
+                printer.json(&verdict(file, Some(&plan.workflow.name), (json!([]), warned)))?;
+            }
             Ok(plan) => {
                 let steps = text::count(plan.workflow.steps.len() as u64, "step");
                 let file = if file == "-" { "stdin" } else { file };
@@ -40,10 +52,10 @@ pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
                 exit = Exit::BadInput;
                 if args.json {
                     let errors = match error.downcast_ref::<Bad>() {
-                        Some(Bad(diagnostics)) => diagnostics.to_json()["errors"].take(),
+                        Some(Bad(diagnostics)) => json!(diagnostics.entries()),
                         None => json!([{ "message": format!("{error:#}") }]),
                     };
-                    printer.json(&verdict(file, None, errors))?;
+                    printer.json(&verdict(file, None, (errors, warned)))?;
                 } else {
                     printer.failure(&error);
                 }
@@ -53,6 +65,8 @@ pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn verdict(file: &str, workflow: Option<&str>, errors: Value) -> Value {
-    json!({ "file": file, "valid": workflow.is_some(), "workflow": workflow, "errors": errors })
+fn verdict(file: &str, workflow: Option<&str>, (errors, warnings): (Value, Vec<Value>)) -> Value {
+    json!({
+        "file": file, "valid": workflow.is_some(), "workflow": workflow, "errors": errors, "warnings": warnings,
+    })
 }

@@ -11,7 +11,7 @@ use crate::drive::Interrupts;
 use crate::exit::Exit;
 use crate::hints::Hints;
 use crate::patience::is_passing;
-use crate::progress::{self, Progress};
+use crate::progress::{Ending, Progress};
 
 /// How often what moves is moved.
 const TICK: Duration = Duration::from_millis(100);
@@ -83,7 +83,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             };
             if seen.is_some_and(|seen| seen.interrupted) {
                 progress.note(&format!(
-                    "the process that ran it is gone; `laneway run --resume {short}` goes on with it"
+                    "the process that ran it is gone; `laneway resume {short}` goes on with it"
                 ));
                 break Some(Exit::of_run(RunStatus::Running, false));
             }
@@ -112,7 +112,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return Ok(exit);
     }
     if !is_json {
-        progress::tell_ending(printer, &face, id, (&tally, is_terminal)).await?;
+        let ending = Ending { run: id, tally: &tally, is_terminal };
+        ending.failures(printer, &face).await?;
+        ending.summary(printer)?;
     }
     let status = tally.finished.as_ref().map_or(RunStatus::Running, |(status, _)| *status);
     Ok(Exit::of_run(status, false))

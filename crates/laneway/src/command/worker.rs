@@ -1,4 +1,5 @@
-//! `laneway worker`: a node that takes what it can run, of whatever run, until it is told to stop or its parent dies.
+//! `laneway worker`: a node that takes what it can run, of whatever run, until it is told to stop, or its parent dies
+//! and it was started with `--exit-with-parent`.
 //!
 //! ```text
 //!   signals ───┐ first: take nothing more, let what runs end; second: kill
@@ -30,22 +31,19 @@ use crate::exit::{Exit, Refusal};
 use crate::firing::Firing;
 use crate::pruning::{Kept, Pruning};
 use crate::settings::{
-    HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_PARALLEL, MAX_POLL_INTERVAL,
-    NODE_ADDRESS, PASS_ENV, SHUTDOWN_GRACE, SLOTS, STORE, Source, count,
+    EXIT_WITH_PARENT, HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_PARALLEL,
+    MAX_POLL_INTERVAL, NODE_ADDRESS, PASS_ENV, SHUTDOWN_GRACE, SLOTS, STORE, Source, WORKSPACE_MAX_BYTES,
+    bytes, count,
 };
-
-/// What steps see of the worker's own environment; `--pass-env` adds to it.
-const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway worker --slots 8 --label zone=eu\n\n\
-    Ctrl-C lets what runs end; a second one kills it. It stops by itself when the process that started it dies.")]
+    Ctrl-C lets what runs end; a second one kills it. It goes on when its shell ends: `nohup laneway worker &`.")]
 pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
-    /// Go on when the process that started it dies
-    #[arg(long)]
-    outlive_parent: bool,
+    #[arg(long, help = EXIT_WITH_PARENT.about, env = EXIT_WITH_PARENT.env, value_name = "YES", default_value = EXIT_WITH_PARENT.default, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    exit_with_parent: bool,
 }
 
 /// How a node works, whatever else its process does.
@@ -73,6 +71,8 @@ pub(crate) struct WorkArgs {
     max_lost: NonZeroU32,
     #[arg(long, help = MAX_POLL_INTERVAL.about, env = MAX_POLL_INTERVAL.env, value_name = "DURATION", default_value = MAX_POLL_INTERVAL.default, value_parser = duration)]
     max_poll_interval: Duration,
+    #[arg(long, help = WORKSPACE_MAX_BYTES.about, env = WORKSPACE_MAX_BYTES.env, value_name = "BYTES", default_value = WORKSPACE_MAX_BYTES.default, value_parser = bytes)]
+    workspace_max_bytes: u64,
 }
 
 impl WorkArgs {
@@ -84,15 +84,15 @@ impl WorkArgs {
     /// A session that takes what it can run.
     pub(super) async fn session(&self, context: &Context, name: &str) -> anyhow::Result<NewSession> {
         let (labels, lease) = (labels(&self.labels)?, context.settings.lease()?);
-        let has_container = has_engine(&context.settings.containers()?.docker).await;
-        let node = name.to_owned();
-        let offer = Offer { node, labels, has_process: true, has_container, ..Offer::default() };
+        let containers = context.settings.containers()?;
+        let has_container = has_engine(&containers.docker).await;
+        let (node, ports) = (name.to_owned(), Some(containers.port_count()));
+        let offer = Offer { node, labels, has_process: true, has_container, ports, ..Offer::default() };
         Ok(NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(name, self.slots.get()) })
     }
 
     pub(super) fn worker(&self, node: &Node, reach: &Reach, containers: Containers) -> Worker {
-        let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
-        pass_env.extend(self.pass_env.iter().cloned());
+        let pass_env = env::passed_to_steps(self.pass_env.iter().map(String::as_str));
         let ground =
             if node.store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };
         Worker {
@@ -108,6 +108,7 @@ impl WorkArgs {
                 counts: node.counts.clone(),
                 max_poll_interval: self.max_poll_interval,
                 takes_results: true,
+                workspace_max_bytes: self.workspace_max_bytes,
             },
             ground,
             watches_engine: true,
@@ -125,7 +126,7 @@ async fn has_engine(docker: &Docker) -> bool {
     found.is_ok()
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if is_label(name) && is_label(value) => Ok((name.to_owned(), value.to_owned())),
         Some(_) => Err("use letters, digits and _ - . / : in its name and value".to_owned()),
@@ -135,7 +136,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let kept = Kept::read(&context.settings)?;
-    let parent = if args.outlive_parent { None } else { Parent::watch() };
+    let parent = if args.exit_with_parent { Parent::watch() } else { None };
     let name = args.work.address().unwrap_or_else(env::node);
     let session = args.work.session(context, &name).await?;
     let store = context.open_to_work()?;
@@ -144,6 +145,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let engines = if has_container { "process, container" } else { "process" };
     context.printer.note(&format!("worker {name} takes work from {shown}; engines: {engines}"));
     tell_settings(context, &[]);
+    if args.exit_with_parent && parent.is_none() {
+        context
+            .printer
+            .note("the process that started it is gone or is the first of the system: it is not watched");
+    }
     let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
     let reach = context.settings.reach()?;
     // Before it has a session: who is told to end while it begins returns that as well.
@@ -270,7 +276,7 @@ impl Stops {
 }
 
 /// The same label twice would be a riddle.
-fn labels(given: &[(String, String)]) -> Result<Labels, Refusal> {
+pub(crate) fn labels(given: &[(String, String)]) -> Result<Labels, Refusal> {
     let mut labels = Labels::new();
     for (name, value) in given {
         if labels.insert(name.clone(), value.clone()).is_some_and(|before| before != *value) {

@@ -22,21 +22,41 @@ const MAX_COLUMNS: usize = 300;
 /// Below this, parallelism is not worth a word.
 const WORTH_SAYING: Duration = Duration::from_millis(100);
 
-/// What is left behind when the run has ended: on stderr if what moved was there, too.
-pub(crate) async fn tell(
-    printer: &Printer,
-    face: &Face,
-    run: RunId,
-    (tally, is_terminal): (&Tally, bool),
-) -> anyhow::Result<()> {
-    if is_terminal {
-        printer.note_text(&show(printer.err_palette(), face, run, tally).await);
-        return Ok(());
-    }
-    printer.text(&show(printer.out_palette(), face, run, tally).await)
+/// Where the last words of a run go: to stderr if what moved was there, too.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending<'a> {
+    pub(crate) run: RunId,
+    pub(crate) tally: &'a Tally,
+    pub(crate) is_terminal: bool,
 }
 
-async fn show(palette: Palette, face: &Face, run: RunId, tally: &Tally) -> String {
+impl Ending<'_> {
+    /// What failed printed this last.
+    pub(crate) async fn failures(self, printer: &Printer, face: &Face) -> anyhow::Result<()> {
+        let text = failures(self.palette(printer), face, self.run, self.tally).await;
+        self.print(printer, &text)
+    }
+
+    /// One line that sums it up. Nothing of the run is shown behind it.
+    pub(crate) fn summary(self, printer: &Printer) -> anyhow::Result<()> {
+        let line = summary(self.palette(printer), self.run, self.tally);
+        self.print(printer, &format!("{line}\n"))
+    }
+
+    fn palette(self, printer: &Printer) -> Palette {
+        if self.is_terminal { printer.err_palette() } else { printer.out_palette() }
+    }
+
+    fn print(self, printer: &Printer, text: &str) -> anyhow::Result<()> {
+        if self.is_terminal {
+            printer.note_text(text);
+            return Ok(());
+        }
+        printer.text(text)
+    }
+}
+
+async fn failures(palette: Palette, face: &Face, run: RunId, tally: &Tally) -> String {
     // What failed is set apart from the lines above it.
     let mut text = String::from(if tally.failures().next().is_some() { "\n" } else { "" });
     // What only waited has printed nothing; the summary says why it failed.
@@ -50,8 +70,6 @@ async fn show(palette: Palette, face: &Face, run: RunId, tally: &Tally) -> Strin
             text::count(more as u64, "more step")
         ));
     }
-    text.push_str(&summary(palette, run, tally));
-    text.push('\n');
     text
 }
 
@@ -75,7 +93,8 @@ async fn failure(palette: Palette, face: &Face, of: LogName) -> String {
     text
 }
 
-/// `✓ nightly 1a2b3c4d succeeded in 3.2s: 12 succeeded, 2 skipped; parallelism saved 5.1s`.
+/// `✓ nightly 1a2b3c4d succeeded in 3.2s: 12 succeeded, 2 skipped; parallelism saved 5.1s`. Of a failed run: why, and what to type
+/// next, all of it in red.
 fn summary(palette: Palette, run: RunId, tally: &Tally) -> String {
     let (status, reason) = match &tally.finished {
         Some((status, reason)) => (*status, reason.as_deref()),
@@ -92,21 +111,32 @@ fn summary(palette: Palette, run: RunId, tally: &Tally) -> String {
                 (_, _) => format!("{} {status}", tally.count(status)),
             })
             .collect();
-    let mut line = format!(
-        "{} {} {} {} in {}: {}",
-        palette.run(status, text::run_mark(status)),
-        palette.bold(&tally.workflow),
-        run.short(),
-        palette.run(status, status.as_str()),
-        text::duration(tally.wall()),
-        counts.join(", "),
-    );
+    let (short, counts, took) = (run.short(), counts.join(", "), text::duration(tally.wall()));
+    let (mark, word) = (text::run_mark(status), status.as_str());
+    if status == RunStatus::Failed {
+        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let next = next(run, tally);
+        let workflow = &tally.workflow;
+        return palette.red(&format!("{mark} {workflow} {short} {word} in {took}: {counts}{reason}; {next}"));
+    }
+    let (mark, word) = (palette.run(status, mark), palette.run(status, word));
+    let mut line = format!("{mark} {} {short} {word} in {took}: {counts}", palette.bold(&tally.workflow));
     match (status, reason) {
-        (RunStatus::Failed | RunStatus::Canceled, Some(reason)) => line.push_str(&format!(" ({reason})")),
+        (RunStatus::Canceled, Some(reason)) => line.push_str(&format!(" ({reason})")),
         (_, _) if tally.saved() >= WORTH_SAYING => {
             line.push_str(&format!("; parallelism saved {}", text::duration(tally.saved())));
         }
         (_, _) => {}
     }
     line
+}
+
+/// The commands behind a failed run: what the step that failed first printed, where it ran at all, and another try.
+fn next(run: RunId, tally: &Tally) -> String {
+    let short = run.short();
+    let look = match tally.failures().next() {
+        Some((step, 1..)) => format!("laneway logs {short} {step}"),
+        Some((_, 0)) | None => format!("laneway explain {short}"),
+    };
+    format!("next: {look}, laneway retry {short}")
 }

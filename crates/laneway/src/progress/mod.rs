@@ -13,7 +13,7 @@ use laneway_core::event::{Event, Fact};
 use crate::print::Printer;
 use crate::text;
 
-pub(crate) use ending::tell as tell_ending;
+pub(crate) use ending::Ending;
 pub(crate) use sentence::{listed, sentence, why};
 pub(crate) use tally::Tally;
 use terminal::Terminal;
@@ -46,7 +46,7 @@ impl<'a> Progress<'a> {
         let view = if is_json {
             View::Json
         } else if printer.can_animate() {
-            View::Terminal(Terminal::new(printer.err_palette(), steps as u64))
+            View::Terminal(Terminal::new((printer.err_palette(), printer.is_utf8()), steps as u64))
         } else {
             View::Lines
         };
@@ -61,12 +61,12 @@ impl<'a> Progress<'a> {
     /// Takes the next events, in order.
     pub(crate) fn apply(&mut self, events: &[Event]) -> anyhow::Result<()> {
         // One write for all of them: a run of thousands of short steps must not wait for its own progress.
-        let mut lines = String::new();
+        let (mut lines, mut json) = (String::new(), String::new());
         for event in events {
             let is_new = event.seq > self.told;
             if is_new {
                 match &mut self.view {
-                    View::Json => lines.push_str(&format!("{}\n", event.to_json())),
+                    View::Json => json.push_str(&format!("{}\n", event.to_json())),
                     // The last word of a run is its summary.
                     View::Lines if matches!(event.fact, Fact::RunFinished(_)) => {}
                     View::Lines => {
@@ -80,8 +80,10 @@ impl<'a> Progress<'a> {
             self.tally.apply(event, is_new);
         }
         match &mut self.view {
-            View::Json | View::Lines if lines.is_empty() => Ok(()),
-            View::Json | View::Lines => self.printer.text(&lines),
+            View::Json if json.is_empty() => Ok(()),
+            View::Json => self.printer.bytes(json.as_bytes()),
+            View::Lines if lines.is_empty() => Ok(()),
+            View::Lines => self.printer.text(&lines),
             View::Terminal(terminal) => {
                 terminal.draw(&self.tally);
                 Ok(())

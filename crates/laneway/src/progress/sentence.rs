@@ -38,12 +38,20 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
                 format!("run halts because {} failed: nothing new starts", f.step)
             }
         },
-        Fact::RunCanceling(f) => match f.closing {
-            Closing::RunTimeout => "run reached its timeout: stopping what runs".to_owned(),
-            Closing::Canceled | Closing::Halted | Closing::Aborted => {
-                format!("run canceled by {}: stopping what runs", f.by)
-            }
+        Fact::RunCanceling(f) if f.ends_clean_up => match f.by.as_str() {
+            "timeout" => "clean-up took too long: stopping it".to_owned(),
+            by => format!("clean-up ended by {by}: stopping it"),
         },
+        Fact::RunCanceling(f) => {
+            let what = match f.closing {
+                Closing::RunTimeout => "run reached its timeout".to_owned(),
+                Closing::Canceled | Closing::Halted | Closing::Aborted => {
+                    format!("run canceled by {}", f.by)
+                }
+            };
+            let until = f.clean_up_until.map(|until| format!("; clean-up has until {}", text::clock(until)));
+            format!("{what}: stopping what runs{}", until.unwrap_or_default())
+        }
         Fact::RunPaused(f) => format!("{} paused by {}: nothing new starts", f.scope, f.by),
         Fact::RunResumed(f) => format!("{} resumed by {}", f.scope, f.by),
         Fact::RunReopened(f) => {

@@ -39,6 +39,8 @@ pub(crate) struct Tally {
 struct Ended {
     status: TaskStatus,
     attempt: u32,
+    /// Not a step whose items say the same.
+    is_counted: bool,
 }
 
 impl Tally {
@@ -175,6 +177,7 @@ impl Tally {
     fn reopen(&mut self, step: &str) {
         self.cached.remove(step);
         if let Some(ended) = self.ended.remove(step)
+            && ended.is_counted
             && let Some(count) = self.counts.get_mut(&ended.status)
         {
             *count -= 1;
@@ -182,11 +185,23 @@ impl Tally {
     }
 
     fn end(&mut self, step: &str, status: TaskStatus, attempt: u32) {
-        *self.counts.entry(status).or_default() += 1;
-        self.ended.insert(step.to_owned(), Ended { status, attempt });
-        if status == TaskStatus::Failed {
+        let is_counted = !self.is_told_by_items(step, status);
+        if is_counted {
+            *self.counts.entry(status).or_default() += 1;
+        }
+        self.ended.insert(step.to_owned(), Ended { status, attempt, is_counted });
+        if status == TaskStatus::Failed && is_counted {
             self.failed.push(step.to_owned());
         }
+    }
+
+    /// Whether a step ends as one of its items did: that one is counted, and the step itself is not.
+    fn is_told_by_items(&self, step: &str, status: TaskStatus) -> bool {
+        if !self.items.contains_key(step) {
+            return false;
+        }
+        let is_like_it = |task: &str, ended: &Ended| ended.status == status && is_item_of(task, step);
+        self.ended.iter().any(|(task, ended)| is_like_it(task, ended))
     }
 }
 
@@ -231,6 +246,29 @@ mod tests {
         assert_eq!(before.failures().collect::<Vec<_>>(), [("a", 1)]);
         let after = tally(&[failed, reopened]);
         assert_eq!((after.done(), after.count(TaskStatus::Failed), after.failures().count()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_failed_item_is_counted_once_and_its_step_is_not() {
+        let mut events = vec![
+            (0, "task_parked", r#"{"step":"parse","items":2}"#),
+            (1, "task_finished", r#"{"step":"parse[0]","attempt":1,"status":"succeeded"}"#),
+            (2, "task_finished", r#"{"step":"parse[1]","attempt":1,"status":"failed","reason":"exit"}"#),
+            (3, "task_finished", r#"{"step":"parse","attempt":1,"status":"failed","reason":"items"}"#),
+        ];
+        let before = tally(&events);
+        assert_eq!((before.count(TaskStatus::Failed), before.count(TaskStatus::Succeeded)), (1, 1));
+        assert_eq!(before.failures().collect::<Vec<_>>(), [("parse[1]", 1)]);
+        events.push((4, "run_reopened", r#"{"why":"retry","by":"ada","tasks":["parse","parse[1]"]}"#));
+        let after = tally(&events);
+        assert_eq!((after.count(TaskStatus::Failed), after.count(TaskStatus::Succeeded)), (0, 1));
+        // All of its items were well, and its list took too long.
+        let alone = [
+            events[0],
+            events[1],
+            (3, "task_finished", r#"{"step":"parse","attempt":1,"status":"failed","reason":"timeout"}"#),
+        ];
+        assert_eq!(tally(&alone).count(TaskStatus::Failed), 1);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use laneway_core::state::TaskStatus;
 
 use super::keys::QuietKeys;
 use super::{Tally, sentence};
+use crate::print::plain;
 use crate::text::{self, Palette};
 
 /// Above this many steps only what went wrong gets a line of its own: the bar counts the rest.
@@ -25,6 +26,7 @@ const OTHER_ROWS: usize = 3;
 #[derive(Debug)]
 pub(super) struct Terminal {
     palette: Palette,
+    is_utf8: bool,
     all: MultiProgress,
     bar: ProgressBar,
     /// Of the document; items come on top.
@@ -37,11 +39,13 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// `total` steps are in its document.
-    pub(super) fn new(palette: Palette, total: u64) -> Self {
+    pub(super) fn new((palette, is_utf8): (Palette, bool), total: u64) -> Self {
         let all = MultiProgress::new();
-        let bar = all.add(ProgressBar::new(total).with_style(style("  {bar:24} {pos}/{len} {msg} {took}")));
+        let look = style("  {bar:24} {pos}/{len} {msg} {took}", is_utf8);
+        let bar = all.add(ProgressBar::new(total).with_style(look));
         Self {
             palette,
+            is_utf8,
             all,
             bar,
             total,
@@ -135,7 +139,7 @@ impl Terminal {
                 let line = all.insert_before(
                     &self.bar,
                     ProgressBar::new_spinner()
-                        .with_style(style("{spinner} {prefix} {took}"))
+                        .with_style(style("{spinner} {prefix} {took}", self.is_utf8))
                         .with_prefix(step.clone()),
                 );
                 self.steps.insert(step.clone(), line);
@@ -157,7 +161,10 @@ impl Terminal {
 
     pub(super) fn note(&self, line: &str) {
         // A terminal that went away cannot be told so.
-        let _ = self.all.println(line);
+        let _ = match self.is_utf8 {
+            true => self.all.println(line),
+            false => self.all.println(plain(line)),
+        };
     }
 
     pub(super) fn close(self) {
@@ -200,7 +207,9 @@ fn told(event: &Event) -> String {
     sentence(event).unwrap_or_default()
 }
 
-fn style(template: &str) -> ProgressStyle {
+fn style(template: &str, is_utf8: bool) -> ProgressStyle {
+    let (bar, spinner) =
+        if is_utf8 { ("━╸─", "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ") } else { ("=>-", "-\\|/ ") };
     ProgressStyle::with_template(template)
         .expect("the templates of this file are well formed")
         .with_key("took", |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
@@ -215,8 +224,8 @@ fn style(template: &str) -> ProgressStyle {
                 out.write_str(&text::duration(shown))
             };
         })
-        .progress_chars("━╸─")
-        .tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
+        .progress_chars(bar)
+        .tick_chars(spinner)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Does what a person has agreed to, through the face that every command uses, and says what came of it.
 
 use laneway_server::wire::{self, SignalResult};
-use laneway_store::model::Reopen;
+use laneway_store::model::{CancelMode, Reopen};
 
 use super::action::Action;
 use super::load::told;
 use super::message::Answer;
 use crate::face::Face;
 use crate::progress::listed;
+use crate::text;
 
 pub(super) async fn act(face: &Face, action: Action) -> Answer {
     match done(face, action).await {
@@ -18,13 +19,19 @@ pub(super) async fn act(face: &Face, action: Action) -> Answer {
 
 async fn done(face: &Face, action: Action) -> anyhow::Result<String> {
     Ok(match action {
-        Action::Cancel { run } => {
-            let canceled = face.cancel(run).await?;
+        Action::Cancel { run, mode } => {
+            let canceled = face.cancel(run, mode).await?;
             let short = run.short();
-            if canceled.was.is_final() {
-                format!("run {short} had ended before: it is {}", canceled.status)
-            } else {
-                format!("run {short} is canceled: what runs is stopped")
+            match (canceled.was.is_final(), mode, canceled.clean_up_until) {
+                (true, _, _) => format!("run {short} had ended before: it is {}", canceled.status),
+                (false, CancelMode::Now, _) => format!("run {short}: its clean-up is stopped"),
+                (false, CancelMode::CleanUp, None) => {
+                    format!("run {short} is canceled: what runs is stopped")
+                }
+                (false, CancelMode::CleanUp, Some(until)) => {
+                    let until = text::clock(until.0);
+                    format!("run {short} is canceled: what runs is stopped, clean-up has until {until}")
+                }
             }
         }
         Action::Retry { run, from, seen } => {
@@ -43,8 +50,12 @@ async fn done(face: &Face, action: Action) -> anyhow::Result<String> {
             }
         }
         Action::Pause { run, is_paused } => {
-            face.pause_run(run, is_paused).await?;
-            let what = if is_paused { "is paused: nothing new starts" } else { "goes on" };
+            let what = match (is_paused, face.pause_run(run, is_paused).await?.changed) {
+                (true, true) => "is paused: nothing new starts",
+                (true, false) => "was already paused",
+                (false, true) => "goes on",
+                (false, false) => "was not paused",
+            };
             format!("run {} {what}", run.short())
         }
         Action::Drain { node } => {

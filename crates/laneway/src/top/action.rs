@@ -4,14 +4,17 @@ use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_server::wire;
+use laneway_store::model::CancelMode;
 
 use super::model::{Asked, Model, Screen};
 use crate::text;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
+    /// `mode` is `Now` for one that is being canceled and cleans up.
     Cancel {
         run: RunId,
+        mode: CancelMode,
     },
     /// `seen` is the run's last event, where it is shown that closely.
     Retry {
@@ -63,10 +66,12 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             if status.is_final() {
                 return Err(format!("run {} has ended: it is {status}", run.short()));
             }
-            if is_canceling(model, run) {
+            let is_cleaning_up = opened(model, run).is_some_and(|opened| opened.clean_up_until.is_some());
+            if is_canceling(model, run) && !is_cleaning_up {
                 return Err(format!("run {} is being canceled", run.short()));
             }
-            plain(Action::Cancel { run })
+            let mode = if is_cleaning_up { CancelMode::Now } else { CancelMode::CleanUp };
+            plain(Action::Cancel { run, mode })
         }
         Wish::Retry => {
             let (run, status) = chosen_run(model)?;
@@ -260,11 +265,15 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
         }
     };
     match action {
-        Action::Cancel { run } => {
+        Action::Cancel { run, mode: CancelMode::Now } => (
+            format!("End the clean-up of {}?", of(*run)),
+            "Steps that clean up are stopped, those that have not started do not, and no hooks run.".to_owned(),
+        ),
+        Action::Cancel { run, mode: CancelMode::CleanUp } => {
             let running = count(model, *run, TaskStatus::Running);
             let stops = match running {
-                Some(0) | None => "Nothing of it starts any more.".to_owned(),
-                Some(running) => format!("{} stopped, and nothing new starts.", are(running, "task")),
+                Some(0) | None => "Nothing of it starts any more but clean-up.".to_owned(),
+                Some(running) => format!("{} stopped, and nothing new starts but clean-up.", are(running, "task")),
             };
             (format!("Cancel {}?", of(*run)), format!("{stops} What has ended stays as it is. r brings the rest back."))
         }

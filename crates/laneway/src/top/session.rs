@@ -36,7 +36,6 @@ use crate::drive::{self, DriveArgs, Until};
 use crate::env;
 use crate::face::Face;
 use crate::hints::{Hint, Hints};
-use crate::settings::KILL_GRACE;
 
 /// Between two frames: twenty a second are more than anybody reads.
 const FRAME: Duration = Duration::from_millis(50);
@@ -257,8 +256,7 @@ impl<'a> Session<'a> {
             refused => return Ok(Some(refused)),
         }
         self.screen.pause();
-        let kill_grace = self.context.settings.duration(&KILL_GRACE)?;
-        let args = DriveArgs { json: false, kill_grace, no_cache: false };
+        let args = DriveArgs::of_settings(&self.context.settings)?;
         let driven =
             drive::take_over(self.context, Arc::clone(&store), run, told_until, (args, Until::Over)).await;
         if let Err(error) = &driven {

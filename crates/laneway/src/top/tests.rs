@@ -8,6 +8,7 @@ use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_server::wire;
+use laneway_store::model::CancelMode;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
@@ -171,7 +172,7 @@ fn keys_follow_the_states_and_say_why_they_do_nothing() {
         let notice = going.notice.take().expect("a word").text;
         assert!(notice.contains(why), "{key}: {notice}");
     }
-    assert_eq!(acts(&press(&mut going, "c y")), [Action::Cancel { run: id() }]);
+    assert_eq!(acts(&press(&mut going, "c y")), [Action::Cancel { run: id(), mode: CancelMode::CleanUp }]);
     let tasks = [task("a", None, TaskStatus::Succeeded), task("b", None, TaskStatus::Succeeded)];
     let mut over = model(run(RunStatus::Succeeded, &tasks), TWO);
     press(&mut over, "c");

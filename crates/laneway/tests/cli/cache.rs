@@ -252,6 +252,11 @@ fn no_cache_executes_every_step_and_records_what_comes_of_it() {
     );
 }
 
+/// The run that a step started last: the newest of all.
+fn child(place: &Place, store: &str) -> String {
+    place.json(&format!("runs --json {store}"))[0]["run"].as_str().expect("an id").to_owned()
+}
+
 /// Submits a run, waits for its end, and says what became of its child's step and whether the child asks the cache.
 fn submitted(place: &Place, line: &str, store: &str) -> (Value, bool) {
     run(place, &format!("submit parent.yaml {line} {store}"));
@@ -260,7 +265,7 @@ fn submitted(place: &Place, line: &str, store: &str) -> (Value, bool) {
         runs.as_array().is_some_and(|runs| runs.iter().all(|run| run["status"] == "succeeded"))
             && runs[0]["workflow"] == "child"
     });
-    let child = place.json(&format!("show last --json {store}"));
+    let child = place.json(&format!("show {} --json {store}", child(place, store)));
     (child["tasks"][0]["reason"].clone(), child["no_cache"] == true)
 }
 
@@ -273,11 +278,12 @@ fn a_submitted_run_keeps_to_no_cache_and_so_do_the_runs_that_it_starts() {
         assert_eq!(submitted(&place, "", &store), (Value::Null, false));
         assert_eq!(submitted(&place, "", &store), (json!("cached"), false), "it is known by now");
         assert_eq!(submitted(&place, "--no-cache", &store), (Value::Null, true), "and is not asked for");
-        let explained = place.json(&format!("explain last a --json {store}"));
+        let last = child(&place, &store);
+        let explained = place.json(&format!("explain {last} a --json {store}"));
         assert_eq!(explained["cache"]["text"], "nobody looked, because of --no-cache");
-        let shown = run(&place, &format!("show last {store}"));
+        let shown = run(&place, &format!("show {last} {store}"));
         assert!(shown.contains("cache     not asked: every step is executed"), "{shown}");
-        run(&place, &format!("replay last {store}"));
+        run(&place, &format!("replay {last} {store}"));
         worker.signal(Signal::TERM);
         assert_eq!(worker.wait().code, Some(0));
     }
@@ -398,7 +404,7 @@ fn results_are_listed_counted_forgotten_and_pruned() {
 fn files_of_items_belong_to_the_key_of_who_is_given_them() {
     let document = r#"
 steps:
-  parse: {for_each: [1, 2], max_parallel: 1, env: {N: "${{ item }}"}, run: 'rm -f out-*; cp source "out-$N"', artifacts: ["out-*"]}
+  parse: {for_each: [1, 2], max_parallel: 1, env: {N: "${{ item }}"}, run: 'cp source "out-$N"', artifacts: ["out-${{ item }}"]}
   report: {needs: [parse], inputs: [parse], cache: true, run: 'cat out-1 out-2 > report; echo x >> marks'}
 "#;
     let place = Place::with("work.yaml", document);

@@ -41,18 +41,20 @@ fn a_file_beside_it_runs_as_a_run_of_its_own_and_its_output_comes_back() {
     assert_eq!(names, ["deploy", "release"], "{runs}");
     let parent = runs[1]["run"].as_str().expect("an id").to_owned();
     assert_eq!(place.laneway(&format!("logs {parent} tell")).stdout, "at https://x/v7\n");
-    let child = place.json("show last --json");
+    assert_eq!(place.json("show last --json")["run"], json!(parent), "nobody typed the child");
+    let last = runs[0]["run"].as_str().expect("an id").to_owned();
+    let child = place.json(&format!("show {last} --json"));
     assert_eq!((&child["parent"]["run"], &child["parent"]["step"]), (&json!(parent), &json!("deploy")));
     let shown = place.json(&format!("show {parent} --json"));
     assert_eq!(shown["tasks"][1]["wait"]["child"], child["run"]);
     assert!(
-        place.laneway("logs last push").stdout.trim_end().ends_with("/jobs"),
+        place.laneway(&format!("logs {last} push")).stdout.trim_end().ends_with("/jobs"),
         "it runs where its file is"
     );
-    for run in [parent.as_str(), "last"] {
+    for run in [&parent, &last] {
         assert_eq!(place.laneway(&format!("replay {run}")).code, Some(0));
     }
-    assert!(place.laneway("show last").stdout.contains("child of  deploy of run "));
+    assert!(place.laneway(&format!("show {last}")).stdout.contains("child of  deploy of run "));
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn ctrl_c_ends_the_child_too() {
     let place = place(deploy);
     let mut running = place.spawn("run release.yaml");
     running.wait_for("deploy waits for run ");
-    until("the child to run", || place.json("show last --json")["tasks"][0]["status"] == "running");
+    until("the child to run", || place.json("runs --json")[0]["tasks"]["running"] == 1);
     running.signal(Signal::INT);
     let outcome = running.wait();
     assert_eq!(outcome.code, Some(130), "{outcome}");
@@ -123,7 +125,7 @@ fn a_killed_run_is_resumed_with_its_child() {
     let place = place(deploy);
     let mut running = place.spawn("run release.yaml");
     running.wait_for("deploy waits for run ");
-    until("the child to run", || place.json("show last --json")["tasks"][0]["status"] == "running");
+    until("the child to run", || place.json("runs --json")[0]["tasks"]["running"] == 1);
     running.signal(Signal::KILL);
     running.wait();
     place.write("jobs/ready", "");

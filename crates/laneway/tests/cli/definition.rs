@@ -59,7 +59,7 @@ fn validate_gives_its_verdict_as_json() {
     let place = Place::with("build.yaml", BUILD);
     assert_eq!(
         place.json("validate build.yaml --json"),
-        json!({ "file": "build.yaml", "valid": true, "workflow": "build", "errors": [] })
+        json!({ "file": "build.yaml", "valid": true, "workflow": "build", "errors": [], "warnings": [] })
     );
     place.write("bad.yaml", "steps: {a: {run: echo, neds: [b]}}");
     let verdict = place.json("validate bad.yaml --json");
@@ -220,4 +220,19 @@ fn dry_run_as_json_tells_values_and_conditions() {
     );
     assert_eq!(shown["steps"][2]["condition"], json!(false));
     assert_eq!(shown["params"], json!({ "name": "ada", "deep": false }));
+}
+
+#[test]
+fn plan_names_variables_that_a_worker_would_not_have() {
+    let document = "env: {STAGE: test}\nsecrets: {key: {env: API_KEY}}\nsteps:\n  a: {run: 'echo $HOME $STAGE $REGION ${PROFILE:-x}; N=1; echo $N'}\n  b: {run: 'curl \"$HOST/x\"', env: {K: '${{ secrets.key }}'}}\n";
+    let place = Place::with("deploy.yaml", document);
+    let plan = place.laneway("plan deploy.yaml").stdout;
+    let told = plan.split("\nvariables that").nth(1).unwrap_or_else(|| panic!("{plan}"));
+    assert!(told.ends_with("\n  a: REGION\n  b: HOST\n  secret key: API_KEY\n"), "{plan}");
+    place.write("laneway.toml", "pass_env = [\"REGION\"]\n");
+    let plan = place.json("plan deploy.yaml --json");
+    assert_eq!(
+        plan["variables"],
+        json!([{ "step": "b", "names": ["HOST"] }, { "secret": "key", "names": ["API_KEY"] }])
+    );
 }

@@ -125,7 +125,7 @@ fn a_run_whose_document_cannot_be_read_is_set_aside_and_others_go_on() {
     change(&place, "UPDATE workflows SET document = substr(document, 9) WHERE name = 'bad'");
     let released = place.laneway(&format!("doctor --release {}", &run[24..]));
     assert_eq!(released.code, Some(0), "{released}");
-    assert!(released.stdout.contains("is out of the quarantine; `laneway run --resume"), "{released}");
+    assert!(released.stdout.contains("is out of the quarantine; `laneway resume"), "{released}");
     let outcome = place.laneway(&format!("run --resume {run}"));
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert_eq!(place.laneway("doctor").code, Some(0));

@@ -342,3 +342,35 @@ fn work_of_a_queue_is_refused_in_a_run_of_one_process() {
     hint: start `laneway serve`, let a worker join it, and use `laneway submit FILE` or `laneway start NAME`
     ");
 }
+
+#[test]
+fn limit_below_one_is_refused_with_what_to_write() {
+    let place = Place::new();
+    assert_snapshot!(place.laneway("limit set x -1"), @r"
+    $ laneway limit set x -1
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: invalid value '-1' for '<VALUE>': write a number of tasks at once, such as 3, or a rate, such as 100/1m
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn directory_that_cannot_be_written_is_told_with_what_to_do() {
+    let place = Place::with("hello.yaml", ONE);
+    // Nobody makes a directory there, not even root.
+    let outcome = place.laneway("run hello.yaml --store /sys/laneway/laneway.db");
+    assert_eq!(outcome.code, Some(3), "{outcome}");
+    assert!(
+        outcome
+            .stderr
+            .starts_with("error: /sys/laneway cannot be written: the store's directory cannot be made: "),
+        "{outcome}"
+    );
+    assert!(
+        outcome.stderr.contains("hint: make the file and its directory writable, or put the store elsewhere"),
+        "{outcome}"
+    );
+}

@@ -99,7 +99,7 @@ fn watch_follows_a_run_of_somebody_else_to_its_end() {
     ✗ b, it printed (laneway logs [id] b):
       │ it broke
 
-    ✗ flow [id] failed in [took]: 1 succeeded, 1 failed (b failed: exit code 1)
+    ✗ flow [id] failed in [took]: 1 succeeded, 1 failed (b failed: exit code 1); next: laneway logs [id] b, laneway retry [id]
     ----- stderr
     ");
     assert_eq!(place.laneway("watch nothing").code, Some(2));
@@ -136,16 +136,15 @@ fn watch_says_that_nobody_drives_the_run_any_more() {
     run.wait();
     let watched = place.laneway("watch last");
     assert_eq!(watched.code, Some(1), "{watched}");
-    assert!(watched.stderr.contains("laneway run --resume"), "{watched}");
+    assert!(watched.stderr.contains("laneway resume"), "{watched}");
 }
 
 #[test]
 fn watch_goes_through_a_server_and_back_to_it() {
-    let place = Place::with("flow.yaml", FLOW);
+    let place = Place::in_place("flow.yaml", FLOW);
     place.pipe("go");
     let served = Served::start(&place, &["--no-worker"]);
     let worker = place.spawn("worker --shutdown-grace 1s");
-    // Beside the store: what is sent through a server is packed, and a pipe cannot be.
     place.laneway("submit flow.yaml");
     let line = format!("watch last --server {}", served.url());
     let mut watched = place.spawn(&line);

@@ -51,16 +51,34 @@ fn has_started(place: &Place) -> bool {
         && !place.json("show last --json")["tasks"][0]["started_at"].is_null()
 }
 
-/// The node itself and its children: the warden.
+/// The node itself, the guardian of its warden if there is one, and its warden.
 fn with_warden(place: &Place, name: &str) -> Vec<Pid> {
     let pid = node(place, name).expect("it is there")["pid"].as_i64().expect("a number");
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
-    let children = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
-    let children: String = children.map(|text| text.expect("they are told")).collect();
-    let all = format!("{pid} {children}");
-    let pids: Vec<Pid> = all.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect();
-    assert!(pids.len() > 1, "it has a warden: {all}");
+    processes_of(Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid"))
+}
+
+fn processes_of(node: Pid) -> Vec<Pid> {
+    let mut pids = vec![node];
+    let is_warden = |pid: &Pid| {
+        let words = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        words.split(|byte| *byte == 0).nth(1) == Some(b"warden")
+    };
+    while let Some(pid) = pids.last().copied().and_then(|pid| children(pid).into_iter().find(is_warden)) {
+        pids.push(pid);
+    }
+    assert!(pids.len() > 1, "it has a warden: {pids:?}");
     pids
+}
+
+fn pid_of(worker: &Running) -> Pid {
+    Pid::from_raw(i32::try_from(worker.id()).expect("a pid")).expect("a pid")
+}
+
+fn children(of: Pid) -> Vec<Pid> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", of.as_raw_nonzero())).expect("it lives");
+    let lists = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    let all: String = lists.map(|text| text.expect("they are told")).collect();
+    all.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
 fn signal_all(pids: &[Pid], signal: Signal) {
@@ -75,7 +93,7 @@ fn stop(worker: Running) {
 
 #[test]
 fn task_of_a_frozen_worker_goes_on_elsewhere_and_that_worker_joins_again() {
-    let place = Place::with("flow.yaml", FLOW);
+    let place = Place::in_place("flow.yaml", FLOW);
     place.laneway("submit flow.yaml");
     let mut frozen = worker(&place, "frozen", SHORT_LEASE);
     until("a start", || has_started(&place));
@@ -96,7 +114,7 @@ fn task_of_a_frozen_worker_goes_on_elsewhere_and_that_worker_joins_again() {
 
 #[test]
 fn frozen_server_joins_again_and_takes_submissions() {
-    let place = Place::with("flow.yaml", FLOW);
+    let place = Place::in_place("flow.yaml", FLOW);
     let mut server = place.spawn(&format!("serve --listen 127.0.0.1:0 --node-address frozen {SHORT_LEASE}"));
     server.wait_for("listening at");
     let session = node(&place, "frozen").expect("it is there")["session"].clone();
@@ -115,7 +133,7 @@ fn frozen_server_joins_again_and_takes_submissions() {
 
 #[test]
 fn nodes_and_doctor_name_a_frozen_node_until_it_runs_again() {
-    let place = Place::with("flow.yaml", FLOW);
+    let place = Place::in_place("flow.yaml", FLOW);
     let frozen = worker(&place, "frozen", "--heartbeat-interval 200ms");
     let before = node(&place, "frozen").expect("it is there");
     frozen.signal(Signal::STOP);
@@ -131,29 +149,60 @@ fn nodes_and_doctor_name_a_frozen_node_until_it_runs_again() {
     stop(frozen);
 }
 
-#[test]
-fn cancel_ends_a_run_whose_only_worker_is_frozen() {
-    let place = Place::with("flow.yaml", FLOW);
-    place.laneway("submit flow.yaml");
-    let frozen = worker(&place, "frozen", SHORT_LEASE);
-    until("a start", || has_started(&place));
+/// A place with a workflow and a store: the embedded one, or the one on Postgres that is named.
+fn place_on(store: &str, flow: &str) -> Place {
+    let place = Place::new();
+    // On Postgres a step works in a directory of its own.
+    let dir = place.path(".").to_string_lossy().into_owned();
+    let flow = flow.replace("> pid", "> DIR/pid").replace("cat pid", "cat DIR/pid");
+    let flow = flow.replace("grep.log", "/dev/null").replace(">> ran", ">> DIR/ran").replace("DIR", &dir);
+    place.write("flow.yaml", &flow);
+    if !store.is_empty() {
+        place.write("laneway.toml", &format!("store = '{store}'\n"));
+    }
+    place
+}
+
+/// Submits the flow to a worker that is frozen once the step runs.
+fn frozen_in_a_step(place: &Place, args: &str) -> Running {
+    let submitted = place.laneway("submit flow.yaml");
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    let frozen = worker(place, "frozen", args);
+    until("a start", || has_started(place));
     frozen.signal(Signal::STOP);
+    frozen
+}
+
+fn cancel_ends_a_run(store: &str) {
+    let place = place_on(store, FLOW);
+    let frozen = frozen_in_a_step(&place, SHORT_LEASE);
     let canceled = place.laneway("cancel last");
     assert_eq!(canceled.code, Some(0), "{canceled}");
     assert!(canceled.stdout.contains("canceled"), "{canceled}");
     assert_eq!(status(&place), "canceled");
+    let step = place.read("pid");
+    let words = std::fs::read(format!("/proc/{}/cmdline", step.trim())).unwrap_or_default();
+    assert!(words.is_empty(), "its step is gone");
+    let nodes = place.json("nodes --json");
+    assert_eq!(nodes.as_array().map(Vec::len), Some(0), "`cancel` leaves no session: {nodes}");
     frozen.signal(Signal::CONT);
     stop(frozen);
 }
 
 #[test]
-fn cancel_that_stops_nothing_says_so_and_fails() {
-    let place = Place::with("flow.yaml", FLOW);
-    place.laneway("submit flow.yaml");
+fn cancel_ends_a_run_whose_only_worker_is_frozen() {
+    cancel_ends_a_run("");
+}
+
+#[test]
+fn cancel_ends_a_run_whose_only_worker_is_frozen_on_postgres() {
+    cancel_ends_a_run(&crate::postgres::schema());
+}
+
+fn cancel_that_stops_nothing_says_so(store: &str, lease: &str) {
+    let place = place_on(store, FLOW);
     // Its lease outlasts the patience of `cancel`, which goes by its own setting.
-    let frozen = worker(&place, "frozen", "--lease-ttl 600s --heartbeat-interval 200ms");
-    until("a start", || has_started(&place));
-    frozen.signal(Signal::STOP);
+    let frozen = frozen_in_a_step(&place, &format!("--lease-ttl {lease} --heartbeat-interval 200ms"));
     until("silence", || state(&place, "frozen").starts_with("not responding for "));
     let mut command = place.command(&["cancel", "last"]);
     command.env("LANEWAY_LEASE_TTL", "1s").env("LANEWAY_HEARTBEAT_INTERVAL", "200ms");
@@ -166,12 +215,19 @@ fn cancel_that_stops_nothing_says_so_and_fails() {
 }
 
 #[test]
-fn timeout_of_a_run_takes_effect_although_its_worker_is_frozen() {
-    let place = Place::with("flow.yaml", &format!("timeout: 1s\n{FLOW}"));
-    place.laneway("submit flow.yaml");
-    let frozen = worker(&place, "frozen", SHORT_LEASE);
-    until("a start", || has_started(&place));
-    frozen.signal(Signal::STOP);
+fn cancel_that_stops_nothing_says_so_and_fails() {
+    cancel_that_stops_nothing_says_so("", "600s");
+}
+
+#[test]
+fn cancel_that_stops_nothing_says_so_and_fails_on_postgres() {
+    // A third of it tells a frozen node there.
+    cancel_that_stops_nothing_says_so(&crate::postgres::schema(), "40s");
+}
+
+fn timeout_of_a_run_takes_effect(store: &str) {
+    let place = place_on(store, &format!("timeout: 1s\n{FLOW}"));
+    let frozen = frozen_in_a_step(&place, SHORT_LEASE);
     let other = worker(&place, "other", SHORT_LEASE);
     until("the end of the run", || status(&place) == "failed");
     assert!(!place.path("ran").exists(), "nothing of it ran again");
@@ -180,8 +236,240 @@ fn timeout_of_a_run_takes_effect_although_its_worker_is_frozen() {
 }
 
 #[test]
+fn timeout_of_a_run_takes_effect_although_its_worker_is_frozen() {
+    timeout_of_a_run_takes_effect("");
+}
+
+#[test]
+fn timeout_of_a_run_takes_effect_although_its_worker_is_frozen_on_postgres() {
+    timeout_of_a_run_takes_effect(&crate::postgres::schema());
+}
+
+/// Without another node no timeout is looked for: the first process that opens the store to end the run does it.
+fn cancel_ends_a_run_that_is_overdue(store: &str) {
+    let place = place_on(store, &format!("timeout: 1s\n{FLOW}"));
+    let frozen = frozen_in_a_step(&place, SHORT_LEASE);
+    until("silence", || state(&place, "frozen").starts_with("not responding for "));
+    let canceled = place.laneway("cancel last");
+    assert_eq!(canceled.code, Some(0), "{canceled}");
+    assert!(["canceled", "failed"].contains(&status(&place).as_str()), "{canceled}");
+    assert!(canceled.stdout.contains(&status(&place)), "it says how the run ended: {canceled}");
+    frozen.signal(Signal::CONT);
+    stop(frozen);
+    assert!(!place.path("ran").exists(), "nothing of it ran again");
+}
+
+#[test]
+fn cancel_ends_an_overdue_run_whose_only_worker_is_frozen() {
+    cancel_ends_a_run_that_is_overdue("");
+}
+
+#[test]
+fn cancel_ends_an_overdue_run_whose_only_worker_is_frozen_on_postgres() {
+    cancel_ends_a_run_that_is_overdue(&crate::postgres::schema());
+}
+
+/// Renewals are written outside of the database, so that who waits for its lock does not look frozen.
+#[test]
+fn worker_keeps_its_session_and_its_step_while_another_process_holds_the_write_lock() {
+    let place = Place::in_place("flow.yaml", WAITING);
+    place.laneway("submit flow.yaml");
+    let one = worker(&place, "one", SHORT_LEASE);
+    until("two starts", || node(&place, "one").is_some_and(|node| node["running_claims"] == 2));
+    until("a start", || has_started(&place));
+    let before = node(&place, "one").expect("it is there");
+    // It would take the step over if it took the other one for frozen.
+    let other = worker(&place, "other", SHORT_LEASE);
+    let mut holder = hold_the_write_lock(&place);
+    let leases = leases(&place);
+    assert_eq!(leases.len(), 2, "of two workers: {leases:?}");
+    let renewed = || leases.iter().map(|lease| renewed_at(lease)).collect::<Vec<_>>();
+    let begin = renewed();
+    until("renewals for three leases", || {
+        renewed().iter().zip(&begin).all(|(now, begin)| *now >= begin + 6_000)
+    });
+    assert!(holder.try_wait().expect("a state").is_none(), "it held the lock all the time");
+    let after = node(&place, "one").expect("it is there");
+    assert_eq!((&after["session"], &after["state"]), (&before["session"], &Value::from("takes work")));
+    holder.kill().expect("it is ours");
+    drop(holder.wait());
+    place.write("go", "");
+    until("the end of the run", || status(&place) == "succeeded");
+    let run = place.json("show last --json");
+    assert_eq!([&run["tasks"][0]["attempt"], &run["tasks"][1]["attempt"]], [1, 1]);
+    [one, other].into_iter().for_each(stop);
+}
+
+fn leases(place: &Place) -> Vec<std::path::PathBuf> {
+    let all = std::fs::read_dir(place.path(".laneway/sessions")).expect("leases");
+    let all = all.flatten().map(|entry| entry.path());
+    all.filter(|path| path.extension().is_some_and(|kind| kind == "lease")).collect()
+}
+
+/// In milliseconds of a clock of the host.
+fn renewed_at(lease: &std::path::Path) -> u64 {
+    let line = std::fs::read_to_string(lease).expect("a lease that is not over");
+    line.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a number")
+}
+
+/// A process that holds SQLite's write lock until it is killed.
+fn hold_the_write_lock(place: &Place) -> std::process::Child {
+    let mut holder = std::process::Command::new("python3")
+        .args(["-c", HOLDER, &place.path(".laneway/laneway.db").to_string_lossy()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("python3");
+    let mut line = String::new();
+    let told = holder.stdout.take().expect("its output");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(told), &mut line).expect("the lock is held");
+    holder
+}
+
+/// `polite` ends with TERM. `stubborn` ignores it, and so does a child in a session of its own.
+const LIMITED: &str = "
+steps:
+  polite: {timeout: 5s, run: 'echo $$ > DIR/polite; exec sleep 600'}
+  stubborn:
+    timeout: 5s
+    run: |
+      trap '' TERM
+      setsid sleep 600 & echo $! > DIR/child
+      echo $$ > DIR/stubborn
+      while :; do sleep 1; done
+";
+
+/// Its lease outlasts the test, so the thawed worker keeps its tasks and says how they ended.
+const LONG_LEASE: &str = "--lease-ttl 600s --heartbeat-interval 200ms --kill-grace 1s";
+
+fn timeout_of_a_step_takes_effect(store: &str) {
+    let place = Place::new();
+    place.write("flow.yaml", &LIMITED.replace("DIR", &place.path(".").to_string_lossy()));
+    if !store.is_empty() {
+        place.write("laneway.toml", &format!("store = '{store}'\n"));
+    }
+    let submitted = place.laneway("submit flow.yaml");
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    let frozen = worker(&place, "frozen", LONG_LEASE);
+    let pid = |file: &str| {
+        let text = std::fs::read_to_string(place.path(file)).unwrap_or_default();
+        text.ends_with('\n').then(|| text.trim().to_owned())
+    };
+    let files = ["polite", "stubborn", "child"];
+    until("the starts", || files.iter().all(|file| pid(file).is_some()));
+    frozen.signal(Signal::STOP);
+    let pids = files.map(|file| pid(file).expect("it was there"));
+    let is_alive =
+        |pid: &String| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+    assert!(pids.iter().all(is_alive), "the worker was stopped before the timeouts");
+    until("the end of the steps", || !pids.iter().any(is_alive));
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", frozen.id())).expect("it lives");
+    assert!(stat.contains(") T "), "the worker is still stopped: {stat}");
+    assert_eq!(status(&place), "running", "only the worker can record how they ended");
+    frozen.signal(Signal::CONT);
+    until("the end of the run", || status(&place) == "failed");
+    let run = place.json("show last --json");
+    for task in run["tasks"].as_array().expect("a list") {
+        assert_eq!((text(&task["reason"]), &task["attempt"]), ("timeout", &1.into()), "{run}");
+    }
+    stop(frozen);
+    assert_eq!(place.laneway("replay last").code, Some(0));
+}
+
+#[test]
+fn timeout_of_a_step_takes_effect_although_its_worker_is_frozen() {
+    timeout_of_a_step_takes_effect("");
+}
+
+#[test]
+fn timeout_of_a_step_takes_effect_although_its_worker_is_frozen_on_postgres() {
+    timeout_of_a_step_takes_effect(&crate::postgres::schema());
+}
+
+/// Hears TERM and goes on.
+const DEAF: &str = "
+steps:
+  a: {run: 'trap \"echo > DIR/heard\" TERM; echo $$ > DIR/pid; while :; do sleep 0.1 || :; done'}
+";
+
+#[test]
+fn grace_of_a_canceled_step_ends_although_its_worker_is_frozen_in_it() {
+    let place = Place::new();
+    place.write("flow.yaml", &DEAF.replace("DIR", &place.path(".").to_string_lossy()));
+    place.laneway("submit flow.yaml");
+    let frozen = worker(&place, "frozen", "--lease-ttl 600s --heartbeat-interval 200ms --kill-grace 5s");
+    until("a start", || has_started(&place));
+    let canceled = place.spawn("cancel last");
+    until("TERM", || place.path("heard").exists());
+    frozen.signal(Signal::STOP);
+    let step = format!("/proc/{}/cmdline", place.read("pid").trim());
+    let is_alive = || std::fs::read(&step).is_ok_and(|words| !words.is_empty());
+    assert!(is_alive(), "the worker was stopped within the grace");
+    until("the end of the step", || !is_alive());
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", frozen.id())).expect("it lives");
+    assert!(stat.contains(") T "), "the worker is still stopped: {stat}");
+    frozen.signal(Signal::CONT);
+    until("the end of the run", || status(&place) == "canceled");
+    assert_eq!(canceled.wait().code, Some(0));
+    stop(frozen);
+}
+
+#[test]
+fn steps_of_a_worker_that_is_frozen_with_its_warden_are_gone_before_they_run_again_on_postgres() {
+    let place = Place::new();
+    place.write("laneway.toml", &format!("store = '{}'\n", crate::postgres::schema()));
+    let dir = place.path(".").to_string_lossy().into_owned();
+    let flow = FLOW.replace("> pid", "> DIR/pid").replace("cat pid", "cat DIR/pid");
+    let flow = flow.replace("grep.log", "/dev/null").replace(">> ran", ">> DIR/ran").replace("DIR", &dir);
+    place.write("flow.yaml", &flow);
+    place.laneway("submit flow.yaml");
+    let mut frozen = worker(&place, "frozen", "--lease-ttl 4s --heartbeat-interval 200ms");
+    until("a start", || has_started(&place));
+    let all = processes_of(pid_of(&frozen));
+    let [node, guardian, warden] = all[..] else { panic!("a node, a guardian, a warden: {all:?}") };
+    signal_all(&[warden, node], Signal::STOP);
+    let other = worker(&place, "other", "--lease-ttl 4s --heartbeat-interval 200ms");
+    until("the end of the run", || status(&place) == "succeeded");
+    assert_eq!(place.read("ran"), "alone\n", "what the frozen worker ran is gone before it runs again");
+    // The guardian has ended the warden, which did not run, and itself.
+    for pid in [warden, guardian] {
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        until("their end", || stat().is_err() || stat().is_ok_and(|stat| stat.contains(") Z ")));
+    }
+    frozen.signal(Signal::CONT);
+    frozen.wait_for_note("joins again");
+    [frozen, other].into_iter().for_each(stop);
+}
+
+/// Writes a line ten times a second until it may end.
+const COUNTING: &str = "
+steps:
+  a: {run: 'echo $$ > DIR/pid; while ! test -e DIR/go; do echo >> DIR/ticks; sleep 0.1; done'}
+";
+
+#[test]
+fn guardian_leaves_steps_alone_while_their_node_renews() {
+    let place = Place::new();
+    place.write("laneway.toml", &format!("store = '{}'\n", crate::postgres::schema()));
+    place.write("flow.yaml", &COUNTING.replace("DIR", &place.path(".").to_string_lossy()));
+    place.laneway("submit flow.yaml");
+    let worker = worker(&place, "one", SHORT_LEASE);
+    until("a start", || has_started(&place));
+    let warden = processes_of(pid_of(&worker))[2];
+    // The warden passes no renewal on any more. The guardian reads them for itself.
+    kill_process(warden, Signal::STOP).expect("it is ours");
+    let ticks = || std::fs::read_to_string(place.path("ticks")).map_or(0, |text| text.len());
+    let before = ticks();
+    until("three leases", || ticks() >= before + 60);
+    kill_process(warden, Signal::CONT).expect("it is ours");
+    place.write("go", "");
+    until("the end of the run", || status(&place) == "succeeded");
+    assert_eq!(place.json("show last --json")["tasks"][0]["attempt"], 1);
+    stop(worker);
+}
+
+#[test]
 fn stopped_run_keeps_its_tasks_and_goes_on() {
-    let place = Place::with("flow.yaml", WAITING);
+    let place = Place::in_place("flow.yaml", WAITING);
     place.write("laneway.toml", "lease_ttl = '2s'\nheartbeat_interval = '200ms'\n");
     let run = place.spawn("run flow.yaml");
     until("a start", || has_started(&place));
@@ -200,7 +488,7 @@ fn stopped_run_keeps_its_tasks_and_goes_on() {
 
 #[test]
 fn cancel_ends_a_run_whose_process_is_stopped() {
-    let place = Place::with("flow.yaml", WAITING);
+    let place = Place::in_place("flow.yaml", WAITING);
     let mut command = place.command(&["run", "flow.yaml"]);
     command.env("LANEWAY_HEARTBEAT_INTERVAL", "200ms");
     let mut run = command.spawn().expect("it starts");
@@ -217,24 +505,14 @@ fn cancel_ends_a_run_whose_process_is_stopped() {
 /// As a process does that is stopped inside of a write transaction: everyone else waits for it.
 #[test]
 fn process_that_is_frozen_with_the_write_lock_is_ended_by_one_that_waits_for_it() {
-    let place = Place::with("flow.yaml", FLOW);
+    let place = Place::in_place("flow.yaml", FLOW);
     place.laneway("submit flow.yaml");
     let frozen = worker(&place, "frozen", SHORT_LEASE);
     until("a start", || has_started(&place));
     // Its lease is made to name a process that holds the lock and does not renew.
-    let sessions = place.path(".laneway/sessions");
-    let lease = std::fs::read_dir(&sessions).expect("leases").flatten().map(|entry| entry.path());
-    let lease = lease.filter(|path| path.extension().is_some_and(|kind| kind == "lease")).last();
-    let lease = lease.expect("one of the worker");
+    let lease = leases(&place).pop().expect("one of the worker");
     frozen.signal(Signal::KILL);
-    let mut holder = std::process::Command::new("python3")
-        .args(["-c", HOLDER, &place.path(".laneway/laneway.db").to_string_lossy()])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("python3");
-    let mut line = String::new();
-    let told = holder.stdout.take().expect("its output");
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(told), &mut line).expect("the lock is held");
+    let mut holder = hold_the_write_lock(&place);
     let line = std::fs::read_to_string(&lease).expect("the lease");
     let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     words[4] = holder.id().to_string();
@@ -255,7 +533,7 @@ const HOLDER: &str = "import sqlite3, sys, time\n\
 
 #[test]
 fn workers_that_are_frozen_and_thaw_together_keep_their_tasks() {
-    let place = Place::with("flow.yaml", WAITING);
+    let place = Place::in_place("flow.yaml", WAITING);
     place.laneway("submit flow.yaml");
     let workers = ["one", "two"].map(|name| worker(&place, name, &format!("--slots 1 {SHORT_LEASE}")));
     until("two starts", || {
@@ -279,7 +557,7 @@ fn workers_that_are_frozen_and_thaw_together_keep_their_tasks() {
 
 #[test]
 fn steps_of_a_worker_that_is_frozen_with_its_warden_are_gone_before_they_run_again() {
-    let place = Place::with("flow.yaml", FLOW);
+    let place = Place::in_place("flow.yaml", FLOW);
     place.laneway("submit flow.yaml");
     let frozen = worker(&place, "frozen", SHORT_LEASE);
     until("a start", || has_started(&place));

@@ -38,7 +38,7 @@ fn items_run_are_shown_together_and_their_outputs_are_a_list() {
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(outcome.stdout.contains("parse: 3 items"), "{outcome}");
     assert!(outcome.stdout.contains("parse[2] succeeded in "), "{outcome}");
-    assert!(outcome.stdout.contains("6 succeeded"), "{outcome}");
+    assert!(outcome.stdout.contains("5 succeeded"), "{outcome}");
     assert_eq!(
         place.laneway("logs last report").stdout,
         "[{\"rows\":\"0\"},{\"rows\":\"1\"},{\"rows\":\"2\"}]\n"
@@ -83,6 +83,12 @@ fn a_retry_runs_the_items_that_failed_and_no_others() {
         "{outcome}"
     );
     assert!(outcome.stdout.contains("✗ parse[1], it printed"), "{outcome}");
+    assert!(
+        !outcome.stdout.contains("✗ parse, it printed") && !outcome.stdout.contains("✗ parse printed"),
+        "{outcome}"
+    );
+    let last = outcome.stdout.lines().last().expect("a line");
+    assert!(last.contains(" 1 failed"), "the item, and not its step as well: {last}");
     let why = place.laneway("explain last parse[1]");
     assert!(why.stdout.contains("parse[1] is failed: exit code 1"), "{why}");
     place.write("mended", "");

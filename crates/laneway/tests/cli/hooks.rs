@@ -46,6 +46,13 @@ fn hooks_run_after_the_run_and_change_nothing_about_it() {
         .map(|run| (text(&run["workflow"]), text(&run["status"])))
         .collect();
     assert_eq!(told, [("nightly (failed)", "failed"), ("nightly", "failed")]);
+    assert_eq!(place.json("show last --json")["workflow"], "nightly", "nobody typed its hooks");
+    let last = outcome.stdout.lines().last().expect("a line");
+    assert!(
+        last.starts_with("✗ nightly ") && last.contains("(a failed: exit code 3); next: laneway logs "),
+        "{last}"
+    );
+    assert!(last.contains(" a, laneway retry "), "{last}");
 }
 
 #[test]
@@ -70,6 +77,26 @@ fn hooks_of_a_run_whose_process_is_gone_are_made_up_for() {
     let resumed = place.laneway("run --resume last");
     assert_eq!(resumed.code, Some(0), "{resumed}");
     assert_eq!(place.read("told"), "2\n");
+    let resumed = place.laneway("resume last");
+    assert_eq!(resumed.code, Some(1), "nothing is left of it: {resumed}");
+}
+
+#[test]
+fn hooks_whose_process_is_gone_are_resumed_by_their_own_id_too() {
+    let flow = "steps: {a: {run: 'true'}}\nhooks: {succeeded: [{run: 'touch begun; test -e go || sleep 60; echo $LANEWAY_ATTEMPT >> told'}]}\n";
+    for by_its_own in [true, false] {
+        let place = Place::with("flow.yaml", flow);
+        let running = place.spawn("run flow.yaml");
+        until("the hook", || place.path("begun").exists());
+        running.signal(rustix::process::Signal::KILL);
+        running.wait();
+        place.write("go", "");
+        let hooks = place.json("runs --json")[0]["run"].clone();
+        let name = if by_its_own { text(&hooks) } else { "last" };
+        let resumed = place.laneway(&format!("resume {name}"));
+        assert_eq!(resumed.code, Some(0), "{resumed}");
+        assert_eq!(place.read("told"), "2\n");
+    }
 }
 
 #[test]
@@ -109,7 +136,7 @@ fn hooks_of_a_run_with_very_many_failed_steps_start() {
 
 #[test]
 fn what_is_submitted_has_its_hooks_run_by_a_worker() {
-    let place = Place::with("nightly.yaml", FLOW);
+    let place = Place::in_place("nightly.yaml", FLOW);
     place.laneway("submit nightly.yaml -p day=tuesday");
     let worker = place.spawn("worker --shutdown-grace 1s");
     until("the hooks", || place.path("told").exists() && place.read("told").contains("and still told"));
@@ -169,6 +196,11 @@ fn calling_back(port: u16) -> String {
     )
 }
 
+/// The run of the hooks: the newest of all.
+fn hooks(place: &Place) -> String {
+    text(&place.json("runs --json")[0]["run"]).to_owned()
+}
+
 #[test]
 fn callback_is_sent_until_it_is_taken_and_signed() {
     let (port, heard) = listener(&["500 Not Now", "200 OK"]);
@@ -192,7 +224,7 @@ fn callback_is_sent_until_it_is_taken_and_signed() {
     let body: Value = serde_json::from_str(&second.body).expect("JSON");
     assert_eq!((text(&body["workflow"]), text(&body["status"])), ("nightly", "succeeded"));
     assert!(!outcome.to_string().contains("a secret of some length"));
-    let told = place.laneway("show last --json").stdout;
+    let told = place.laneway(&format!("show {} --json", hooks(&place))).stdout;
     assert!(
         told.contains("\"attempt\": 2") || told.contains("\"attempt\":2"),
         "one refusal, one answer: {told}"
@@ -208,9 +240,9 @@ fn callback_reaches_nothing_that_only_this_host_can_reach() {
     let outcome = place.outcome("run nightly.yaml", command);
     assert_eq!(outcome.code, Some(0), "the run itself succeeded: {outcome}");
     assert!(heard.try_recv().is_err(), "nothing was sent");
-    let shown = place.json("show last --json");
+    let shown = place.json(&format!("show {} --json", hooks(&place)));
     let task = &shown["tasks"][0];
     assert_eq!((text(&task["status"]), task["attempt"].as_u64()), ("failed", Some(3)));
-    let explained = place.laneway("explain last").to_string();
+    let explained = place.laneway(&format!("explain {}", hooks(&place))).to_string();
     assert!(explained.contains("127.0.0.1, which is not on the public network"), "{explained}");
 }

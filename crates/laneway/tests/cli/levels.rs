@@ -207,3 +207,24 @@ steps:
     assert_eq!(place.json("show last --json")["tasks"][0]["attempt"], 1);
     assert_eq!(place.laneway("replay last").code, Some(0));
 }
+
+#[test]
+fn after_a_cancel_no_step_of_a_level_cleans_up_and_hooks_do() {
+    let document = "
+execution: levels
+steps:
+  slow: {run: 'echo > reached; sleep 60'}
+  clean: {needs: [slow], when: always, run: 'touch cleaned'}
+hooks: {finished: [{run: 'echo $LANEWAY_ENDED_STATUS > told'}]}
+";
+    let place = Place::with("flow.yaml", document);
+    place.pipe("reached");
+    let running = place.spawn("run flow.yaml");
+    place.read("reached");
+    running.signal(rustix::process::Signal::INT);
+    let outcome = running.wait();
+    assert_eq!(outcome.code, Some(130), "{outcome}");
+    assert_eq!(place.statuses_of("flow"), "slow=canceled clean=canceled");
+    assert!(!place.path("cleaned").exists());
+    assert_eq!(place.read("told"), "canceled\n");
+}

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
 
+mod advice;
 mod bytes;
 mod cache;
 mod children;
@@ -10,6 +11,7 @@ mod definition;
 mod doctor;
 mod effects;
 mod errors;
+mod files;
 mod first;
 mod frozen;
 mod groups;

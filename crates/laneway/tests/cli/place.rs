@@ -36,6 +36,14 @@ impl Place {
         place
     }
 
+    /// A place with a workflow whose steps work in the place also when it is submitted.
+    pub(crate) fn in_place(file: &str, text: &str) -> Self {
+        let place = Self::new();
+        let path = place.path("").display().to_string();
+        place.write(file, &format!("workspace: {{path: {}}}\n{text}", path.trim_end_matches('/')));
+        place
+    }
+
     pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.dir.path().join(file)
     }
@@ -64,6 +72,8 @@ impl Place {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("USER", "ada")
             .env("TZ", "UTC")
+            .env("LANG", "C.UTF-8")
+            .env("LANEWAY_EXIT_WITH_PARENT", "true")
             .stdin(Stdio::null());
         command
     }
@@ -95,7 +105,20 @@ impl Place {
 
     /// The status of each task of the last run, as `step=status` words.
     pub(crate) fn statuses(&self) -> String {
-        let run = self.json("show last --json");
+        self.statuses_in("last")
+    }
+
+    /// The same of the newest run of a workflow, which may not be the last: its hooks are a run
+    /// too.
+    pub(crate) fn statuses_of(&self, workflow: &str) -> String {
+        let runs = self.json("runs --json");
+        let mut runs = runs.as_array().expect("a list of runs").iter();
+        let run = runs.find(|run| run["workflow"] == workflow).expect("a run of it");
+        self.statuses_in(text(&run["run"]))
+    }
+
+    fn statuses_in(&self, run: &str) -> String {
+        let run = self.json(&format!("show {run} --json"));
         let tasks = run["tasks"].as_array().expect("a list of tasks");
         let word = |task: &Value| format!("{}={}", text(&task["step"]), text(&task["status"]));
         tasks.iter().map(word).collect::<Vec<_>>().join(" ")

@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use crate::place::{Place, until};
@@ -57,6 +57,37 @@ fn files_of_a_store_are_for_its_owner_alone() {
 }
 
 #[test]
+fn files_of_a_node_on_postgres_are_for_its_owner_alone() {
+    let place = Place::with("flow.yaml", "steps: {a: {run: 'echo x | tee out', artifacts: [out]}}\n");
+    let store = schema();
+    std::fs::create_dir(place.path("node")).expect("made");
+    std::fs::set_permissions(place.path("node"), PermissionsExt::from_mode(0o755)).expect("open");
+    run_openly(&place, &format!("run flow.yaml --data-dir node --store {store}"));
+    let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    let words =
+        format!("umask 022; exec {} worker --data-dir worker --store {store}", env!("CARGO_BIN_EXE_laneway"));
+    let mut worker = std::process::Command::new("sh");
+    let mut worker = worker.args(["-c", &words]).current_dir(place.path("")).spawn().expect("it runs");
+    until("the end of the run", || {
+        place.json(&format!("show last --json --store {store}"))["status"] == "succeeded"
+    });
+    for dir in ["node", "worker"] {
+        let found = modes(&place.path(dir));
+        assert!(!found.is_empty(), "{dir} has files");
+        for (path, mode, is_dir) in found {
+            // What a bundle holds is as it was packed, below a directory that is private.
+            let is_unpacked = path.contains("/workspaces/");
+            assert!(is_unpacked || mode == if is_dir { 0o700 } else { 0o600 }, "{path}: {mode:o}");
+        }
+    }
+    assert_eq!(mode(&place.path("worker")), 0o700, "it was made by the node");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&worker), rustix::process::Signal::TERM)
+        .expect("it is ours");
+    assert!(worker.wait().expect("it ended").success());
+}
+
+#[test]
 fn store_in_a_directory_that_is_there_is_private_and_an_open_one_is_reported() {
     let place = Place::with("flow.yaml", FLOW);
     std::fs::create_dir(place.path("data")).expect("made");
@@ -87,6 +118,50 @@ fn apply_lists_what_it_ships_and_refuses_credentials() {
     place.write("flows/.lanewayignore", ".env\n");
     let without = place.laneway("apply flows/flow.yaml");
     assert_eq!((without.code, without.stderr.contains(".env (")), (Some(0), false), "{without}");
+}
+
+#[test]
+fn credentials_are_known_in_any_case_and_behind_a_link() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("flows")).expect("made");
+    place.write("flows/flow.yaml", FLOW);
+    for name in [".envrc", "prod.env", "Server.KEY"] {
+        place.write(&format!("flows/{name}"), "x=1\n");
+    }
+    symlink("prod.env", place.path("flows/settings.txt")).expect("a link");
+    for line in ["apply flows/flow.yaml".to_owned(), format!("submit flows/flow.yaml --store {}", schema())] {
+        let refused = place.laneway(&line);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        for name in [".envrc", "prod.env", "Server.KEY", "settings.txt"] {
+            assert!(refused.stderr.contains(&format!("{name} (4 bytes, it usually holds")), "{refused}");
+        }
+    }
+    place.write("flows/.lanewayignore", ".envrc\nprod.env\n*.KEY\n");
+    let without = place.laneway("apply flows/flow.yaml");
+    assert_eq!(without.code, Some(0), "{without}");
+    assert!(!without.stderr.contains("settings.txt"), "a link to what is left out: {without}");
+}
+
+#[test]
+fn files_are_listed_before_they_are_shipped_and_as_data() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("flows")).expect("made");
+    place.write("flows/flow.yaml", FLOW);
+    place.write("flows/step.sh", "true\n");
+    for line in ["apply flows/flow.yaml --json", "apply flows/flow.yaml", "submit flows/flow.yaml"] {
+        // No server is there, so that nothing was shipped yet.
+        let failed = place.laneway(&format!("{line} --server http://127.0.0.1:1"));
+        assert!(failed.code != Some(0) && failed.stderr.contains("  step.sh (5 bytes)\n"), "{failed}");
+    }
+    let files = serde_json::json!([
+        {"path": "flow.yaml", "bytes": FLOW.len()},
+        {"path": "step.sh", "bytes": 5},
+    ]);
+    assert_eq!(place.json("apply flows/flow.yaml --json")[0]["files"], files);
+    let submitted = place.json(&format!("submit flows/flow.yaml --json --store {}", schema()));
+    assert_eq!(submitted["files"], files);
+    let embedded = place.json("submit flows/flow.yaml --json");
+    assert_eq!(embedded["files"], files, "the files go with the run on every store");
 }
 
 #[test]

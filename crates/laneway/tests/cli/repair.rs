@@ -121,7 +121,7 @@ fn a_killed_run_is_resumed_where_it_was() {
     long  ▶ running    1        since [clock]
     last  · pending                             waits for long (running)
 
-    interrupted: the process that ran it is gone; laneway run --resume [id] goes on with it
+    interrupted: the process that ran it is gone; laneway resume [id] goes on with it
     ----- stderr
     ");
     assert!(place.laneway("runs").stdout.contains("interrupted"));
@@ -146,6 +146,14 @@ fn a_killed_run_is_resumed_where_it_was() {
 #[test]
 fn a_run_whose_owner_lives_cannot_be_resumed_or_retried() {
     let (place, running) = long();
+    assert_snapshot!(place.laneway("resume last"), @r"
+    $ laneway resume last
+    exit code 1
+    ----- stdout
+    ----- stderr
+    error: run [id] is not paused: it is running on [node]
+    hint: `laneway explain [id]` says what its steps wait for
+    ");
     assert_snapshot!(place.laneway("run --resume last"), @r"
     $ laneway run --resume last
     exit code 2
@@ -215,6 +223,119 @@ fn following_the_logs_of_an_interrupted_run_ends_with_advice() {
     exit code 0
     ----- stdout
     ----- stderr
-    warning: the process that ran it is gone; `laneway run --resume [id]` goes on with it
+    warning: the process that ran it is gone; `laneway resume [id]` goes on with it
     ");
+}
+
+#[test]
+fn cancel_waits_for_the_clean_up_of_a_submitted_run_and_a_second_one_ends_it() {
+    let place = Place::in_place(
+        "flow.yaml",
+        "
+cleanup_timeout: 10m
+steps:
+  long: {run: 'echo > reached; sleep 60'}
+  clean: {needs: [long], when: always, run: 'echo > cleaning; sleep 60'}
+",
+    );
+    place.pipe("reached");
+    place.pipe("cleaning");
+    let worker = place.spawn("worker --shutdown-grace 1s");
+    assert_eq!(place.laneway("submit flow.yaml").code, Some(0));
+    place.read("reached");
+    let first = place.spawn("cancel last");
+    place.read("cleaning");
+    for command in ["show last", "explain last"] {
+        let shown = place.laneway(command);
+        assert!(shown.stdout.contains("canceling: cleaning up, until "), "{shown}");
+        assert!(shown.stdout.contains("again ends it"), "{shown}");
+    }
+    let second = place.laneway("cancel last");
+    assert_eq!(second.code, Some(0), "{second}");
+    assert!(second.stderr.contains("was canceled before; its clean-up is ended"), "{second}");
+    let first = first.wait();
+    assert_eq!(first.code, Some(0), "{first}");
+    assert!(first.stderr.contains("cleaning up, until "), "{first}");
+    assert!(first.stdout.contains(" canceled"), "{first}");
+    assert_eq!(place.statuses(), "long=canceled clean=canceled");
+    worker.signal(Signal::TERM);
+    worker.wait();
+}
+
+#[test]
+fn cancel_now_leaves_the_clean_up_out() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+steps:
+  long: {run: 'echo > reached; sleep 60'}
+  clean: {needs: [long], when: always, run: 'touch cleaned'}
+",
+    );
+    place.pipe("reached");
+    let running = place.spawn("run flow.yaml");
+    place.read("reached");
+    assert_eq!(place.laneway("cancel last --now").code, Some(0));
+    assert_eq!(running.wait().code, Some(1));
+    assert_eq!(place.statuses(), "long=canceled clean=canceled");
+    assert!(!place.path("cleaned").exists());
+}
+
+#[test]
+fn resume_goes_on_with_a_killed_run_in_the_foreground() {
+    let (place, running) = long();
+    running.signal(Signal::KILL);
+    running.wait();
+    assert_snapshot!(place.laneway("retry last"), @r"
+    $ laneway retry last
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: run [id] has not ended: the process that ran it is gone
+    hint: `laneway resume [id]` goes on with it, and `laneway cancel [id]` ends it
+    ");
+    // A pause is lifted along with it.
+    assert_eq!(place.laneway("pause last").code, Some(0));
+    place.write("fixed", "");
+    let resumed = place.laneway("resume last");
+    assert_eq!(resumed.code, Some(0), "{resumed}");
+    for told in ["long started, attempt 2", "last succeeded", "succeeded in"] {
+        assert!(resumed.stdout.contains(told), "{told}: {resumed}");
+    }
+    assert_eq!(place.read("ran"), "done\nlong\nlong\nlast\n");
+    assert_eq!(place.laneway("replay last").code, Some(0));
+}
+
+#[test]
+fn nothing_is_said_to_go_on_that_was_not_paused_or_has_ended() {
+    let place = failed();
+    assert_snapshot!(place.laneway("resume last"), @r"
+    $ laneway resume last
+    exit code 1
+    ----- stdout
+    ----- stderr
+    error: run [id] is not paused: it has ended, failed
+    hint: `laneway retry [id]` runs what did not succeed again
+    ");
+    assert_snapshot!(place.laneway("resume --workflow build"), @r"
+    $ laneway resume --workflow build
+    exit code 1
+    ----- stdout
+    ----- stderr
+    error: workflow build is not paused
+    hint: `laneway runs` lists its runs; `laneway explain RUN` says what one waits for
+    ");
+    assert!(place.laneway("pause --workflow build").stdout.contains("workflow build is paused"));
+    assert_snapshot!(place.laneway("pause --workflow build"), @r"
+    $ laneway pause --workflow build
+    exit code 0
+    ----- stdout
+    workflow build was already paused; `laneway resume --workflow build` lets it go on
+    ----- stderr
+    ");
+    assert_eq!(place.laneway("resume --workflow build").code, Some(0));
+    assert_eq!(place.laneway("submit build.yaml").code, Some(0));
+    let resumed = place.laneway("resume last");
+    assert_eq!(resumed.code, Some(1), "{resumed}");
+    assert!(resumed.stderr.contains("is not paused: it is running"), "{resumed}");
 }

@@ -223,3 +223,49 @@ fn key_of_another_store_is_neither_kept_in_silence_nor_replaced() {
     let restored = place.laneway("restore copy.tar --store two/laneway.db");
     assert_eq!(restored.code, Some(0), "{restored}");
 }
+
+/// Prints the token of its lock.
+fn fence_of(place: &Place, store: &str) -> u64 {
+    let run = place.laneway(&format!("run locked.yaml --store {store}"));
+    assert_eq!(run.code, Some(0), "{run}");
+    let printed = place.laneway(&format!("logs last a --store {store}"));
+    printed.stdout.trim().parse().unwrap_or_else(|error| panic!("{error}: {printed}"))
+}
+
+const LOCKED: &str = "name: locked\nsteps:\n  a: {lock: db, run: 'echo $LANEWAY_FENCE'}\n";
+
+fn tokens_grow_beyond_a_prune(store: &str) {
+    let place = Place::with("locked.yaml", LOCKED);
+    fence_of(&place, store);
+    let gone = text(&place.json(&format!("show last --json --store {store}"))["run"]).to_owned();
+    let before = fence_of(&place, store);
+    let pruned = place.laneway(&format!("prune --keep 1 --store {store}"));
+    assert_eq!(pruned.code, Some(0), "{pruned}");
+    assert_eq!(place.laneway(&format!("show {gone} --store {store}")).code, Some(2), "it is gone");
+    let next = fence_of(&place, store);
+    assert!(next > before, "{next} after {before}");
+}
+
+#[test]
+fn fencing_tokens_grow_beyond_a_prune_of_runs_with_the_lock() {
+    tokens_grow_beyond_a_prune(".laneway/laneway.db");
+}
+
+#[test]
+fn fencing_tokens_grow_beyond_a_prune_of_runs_with_the_lock_on_postgres() {
+    tokens_grow_beyond_a_prune(&crate::postgres::schema());
+}
+
+/// A resource has seen tokens that the copy knows nothing of.
+#[test]
+fn fencing_tokens_of_a_restored_store_are_larger_than_all_before() {
+    let place = Place::with("locked.yaml", LOCKED);
+    let first = fence_of(&place, ".laneway/laneway.db");
+    assert_eq!(place.laneway("backup copy.tar").code, Some(0));
+    let last = fence_of(&place, ".laneway/laneway.db");
+    assert!(last > first, "{last} after {first}");
+    let restored = place.laneway("restore copy.tar --store other/laneway.db");
+    assert_eq!(restored.code, Some(0), "{restored}");
+    let next = fence_of(&place, "other/laneway.db");
+    assert!(next > last, "{next} after {last}");
+}

@@ -95,7 +95,7 @@ steps:
       │ line 12
       │ assertion failed
 
-    ✗ build [id] failed in [took]: 1 failed, 1 skipped (test failed: exit code 3)
+    ✗ build [id] failed in [took]: 1 failed, 1 skipped (test failed: exit code 3); next: laneway logs [id] test, laneway retry [id]
     ----- stderr
     ");
     assert_eq!(place.statuses(), "test=failed package=skipped");
@@ -149,7 +149,7 @@ steps:
 
     ✗ slow printed nothing
 
-    ✗ slow [id] failed in [took]: 1 succeeded, 1 failed (slow failed: ran longer than [took])
+    ✗ slow [id] failed in [took]: 1 succeeded, 1 failed (slow failed: ran longer than [took]); next: laneway logs [id] slow, laneway retry [id]
     ----- stderr
     ");
 }

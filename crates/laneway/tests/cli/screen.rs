@@ -443,7 +443,8 @@ fn a_server_that_goes_and_comes_back_is_said_to_be_so() {
     let again = Served::start_at(&place, &format!("127.0.0.1:{port}"), &[]);
     tmux.sees("● live");
     tmux.keys(&["Escape"]);
-    // Beside the store: the socket of tmux cannot be packed.
+    // The socket of tmux cannot be packed.
+    place.write(".lanewayignore", "tmux.socket\n");
     place.laneway("submit other.yaml");
     until("both runs", || tmux.shown().matches("✓ succeeded").count() == 2);
     tmux.keys(&["q"]);

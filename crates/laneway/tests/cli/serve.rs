@@ -415,3 +415,30 @@ fn compose_file_asks_the_node_itself_whether_it_is_healthy() {
     assert_eq!(served.end().0, Some(0));
     assert!(!is_healthy());
 }
+
+#[test]
+fn command_without_a_token_is_told_where_to_get_one() {
+    let place = Place::with("flow.yaml", FLOW);
+    let served = Served::start(&place, &[]);
+    let elsewhere = Place::new();
+    let outcome = elsewhere.laneway(&format!("runs --server {}", served.url()));
+    assert_eq!(outcome.code, Some(2), "{outcome}");
+    assert!(outcome.stderr.contains("error: there is no token in the request"), "{outcome}");
+    assert!(outcome.stderr.contains("hint: set LANEWAY_TOKEN to a token of that server"), "{outcome}");
+}
+
+#[test]
+fn killed_run_is_not_said_to_go_on_by_a_server() {
+    let place = Place::with("long.yaml", "steps: {a: {run: 'touch begun; sleep 600'}}");
+    let running = place.spawn("run long.yaml");
+    until("the step", || place.path("begun").exists());
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    let served = Served::start(&place, &["--no-worker"]);
+    let resumed = served.ask("resume last");
+    assert_eq!(resumed.code, Some(1), "{resumed}");
+    assert!(resumed.stderr.contains("the `laneway run` that ran it is gone"), "{resumed}");
+    let retried = served.ask("retry last");
+    assert_eq!(retried.code, Some(2), "{retried}");
+    assert!(retried.stderr.contains("is one of `laneway run`"), "{retried}");
+}

@@ -155,3 +155,94 @@ fn limit_has_a_name_that_a_document_could_give_it() {
     ");
     assert!(!place.path(".laneway").exists(), "a store was made");
 }
+
+fn with(place: &Place, line: &str, env: &[(&str, &str)]) -> crate::place::Outcome {
+    let mut command = place.command(&line.split(' ').collect::<Vec<_>>());
+    command.envs(env.iter().copied());
+    place.outcome(line, command)
+}
+
+#[test]
+fn the_nearest_of_store_and_server_is_asked() {
+    let place = Place::with("flow.yaml", "steps: {a: {run: 'true'}}\n");
+    assert_eq!(place.laneway("run flow.yaml").code, Some(0));
+    // Nobody listens there.
+    let server = ("LANEWAY_SERVER", "http://127.0.0.1:1");
+    assert_eq!(with(&place, "runs", &[server]).code, Some(3));
+    assert_eq!(with(&place, "runs --store .laneway/laneway.db", &[server]).code, Some(0), "a flag is nearer");
+    assert_eq!(
+        with(&place, "runs --server http://127.0.0.1:1", &[("LANEWAY_STORE", ".laneway/laneway.db")]).code,
+        Some(3)
+    );
+    assert_eq!(
+        with(&place, "runs", &[server, ("LANEWAY_STORE", ".laneway/laneway.db")]).code,
+        Some(3),
+        "as near"
+    );
+    place.write("laneway.toml", "server = \"http://127.0.0.1:1\"\n");
+    assert_eq!(
+        with(&place, "runs", &[("LANEWAY_STORE", ".laneway/laneway.db")]).code,
+        Some(0),
+        "nearer than the file"
+    );
+    assert_snapshot!(place.laneway("runs --store .laneway/laneway.db --server http://127.0.0.1:1"), @r"
+    $ laneway runs --store .laneway/laneway.db --server http://127.0.0.1:1
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: --server and --store name two places to look
+    hint: give one of them
+    ");
+}
+
+#[test]
+fn run_is_local_and_says_so_where_a_server_is_named() {
+    let far = Place::with("flow.yaml", "steps: {a: {run: 'true'}}\n");
+    let served = crate::serve::Served::start(&far, &[]);
+    served.ask("submit flow.yaml");
+    until("the end of the run", || served.json("show last --json")["status"] == "succeeded");
+    let token = far.read(".laneway/admin.token");
+    let here = Place::with("mine.yaml", "name: mine\nsteps: {a: {run: 'true'}}\n");
+    let env = [("LANEWAY_SERVER", served.url()), ("LANEWAY_TOKEN", token.trim())];
+    let ran = with(&here, "run mine.yaml", &env);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let first = format!("runs here, in .laneway/laneway.db; the server of LANEWAY_SERVER ({})", served.url());
+    assert!(ran.stderr.starts_with(&first), "{ran}");
+    let last = with(&here, "show last", &env);
+    assert!(last.stdout.contains("flow "), "the server's: {last}");
+    assert!(last.stderr.contains(" of mine is newer and in the store here: `laneway show "), "{last}");
+    let id = text(&here.json("runs --json")[0]["run"]).to_owned();
+    let shown = with(&here, &format!("explain {id}"), &env);
+    assert_eq!(shown.code, Some(2), "{shown}");
+    assert!(
+        shown.stderr.contains("it is in the store here: `laneway explain ")
+            && shown.stderr.contains("--store .laneway/laneway.db`"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn lower_lease_alone_has_its_signs_of_life() {
+    let place = Place::new();
+    let mut command = place.command(&["settings", "--json"]);
+    command.env("LANEWAY_LEASE_TTL", "6s");
+    let told = place.outcome("settings", command).stdout;
+    let settings: Value = serde_json::from_str(&told).expect("JSON");
+    let every = settings.as_array().expect("a list").iter().find(|one| one["name"] == "heartbeat_interval");
+    assert_eq!(every.expect("a setting")["value"], "2000ms");
+    let worker = place.spawn("worker --lease-ttl 6s");
+    until("a node", || place.laneway("nodes --json").stdout.contains("pid"));
+    worker.signal(rustix::process::Signal::TERM);
+    assert_eq!(worker.wait().code, Some(0));
+}
+
+#[test]
+fn variable_that_is_no_setting_is_told_with_the_nearest() {
+    let place = Place::new();
+    let told = with(&place, "settings", &[("LANEWAY_MAX_PARALEL", "9")]);
+    assert_eq!(told.code, Some(0), "{told}");
+    assert_snapshot!(told.stderr, @r"
+    warning: LANEWAY_MAX_PARALEL is set, and there is no such setting; it changes nothing
+    hint: did you mean LANEWAY_MAX_PARALLEL? `laneway settings` lists them
+    ");
+}

@@ -6,16 +6,21 @@ use crate::place::Place;
 
 /// Runs the program in a pseudo-terminal and returns all that it was sent.
 fn on_terminal(place: &Place, line: &str, env: &[(&str, &str)]) -> String {
+    on_terminal_of(60, place, line, env)
+}
+
+fn on_terminal_of(columns: u16, place: &Place, line: &str, env: &[(&str, &str)]) -> String {
     let program = env!("CARGO_BIN_EXE_laneway");
     let mut command = Command::new("script");
     command
-        .args(["-q", "-e", "-c", &format!("stty cols 60 rows 30; {program} {line}"), "/dev/null"])
+        .args(["-q", "-e", "-c", &format!("stty cols {columns} rows 30; {program} {line}"), "/dev/null"])
         .current_dir(place.path(""))
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("TERM", "xterm")
         .env("TZ", "UTC")
         .env("USER", "ada")
+        .env("LANG", "C.UTF-8")
         .envs(env.iter().copied());
     let output = command.output().expect("util-linux's script runs");
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -71,4 +76,68 @@ fn watching_a_run_on_a_terminal_looks_as_running_it() {
     let shown = on_terminal(&place, "watch last", &[]);
     assert!(shown.contains("✓\u{1b}[0m lint") && shown.contains("broken"), "{shown:?}");
     assert!(!shown.contains("lint started"), "plain lines are for pipes: {shown:?}");
+}
+
+#[test]
+fn the_last_line_of_a_failed_run_is_red() {
+    let place = Place::with(
+        "build.yaml",
+        "name: build\nsteps: {test: {run: exit 1}}\nhooks: {finished: [{run: 'true'}]}\n",
+    );
+    let shown = on_terminal_of(200, &place, "run build.yaml", &[]);
+    let last = shown.trim_end().lines().last().expect("a line");
+    assert!(
+        last.contains("\u{1b}[1;31m✗ build ") && last.contains("(test failed: exit code 1); next: "),
+        "{last:?}"
+    );
+    assert!(last.trim_end().ends_with("\u{1b}[0m"), "all of it: {last:?}");
+}
+
+#[test]
+fn without_utf8_every_command_writes_ascii() {
+    let place = Place::with("build.yaml", BUILD);
+    for locale in ["C", "de_DE.ISO-8859-1"] {
+        let env = [("LC_ALL", locale)];
+        let shown = on_terminal(&place, "run build.yaml", &env);
+        assert!(shown.is_ascii() && shown.contains("x\u{1b}[0m"), "{shown:?}");
+        for line in [
+            "run build.yaml",
+            "runs",
+            "show last",
+            "explain last",
+            "watch last",
+            "events last",
+            "plan build.yaml",
+        ] {
+            let mut command = place.command(&line.split(' ').collect::<Vec<_>>());
+            let outcome = place.outcome(line, {
+                command.envs(env);
+                command
+            });
+            let told = format!("{}{}", outcome.stdout, outcome.stderr);
+            assert!(told.is_ascii(), "{outcome}");
+        }
+    }
+    // What a step printed is its own.
+    place.write("print.yaml", "steps: {a: {run: echo 'ü · ✓'}}");
+    let mut command = place.command(&["run", "print.yaml"]);
+    command.env("LC_ALL", "C");
+    assert_eq!(place.outcome("run", command).code, Some(0));
+    let mut command = place.command(&["logs", "last", "a"]);
+    command.env("LC_ALL", "C");
+    assert_eq!(place.outcome("logs", command).stdout, "ü · ✓\n");
+}
+
+#[test]
+fn lists_fit_eighty_columns() {
+    let document = "name: a-name-of-some-length\non_failure: continue\nsteps:\n  a: {run: 'true'}\n  b: {run: exit 1}\n  c: {needs: [b], run: 'true'}\n";
+    let place = Place::with("flow.yaml", document);
+    place.laneway("run flow.yaml");
+    for line in ["runs", "show last"] {
+        let shown = on_terminal_of(80, &place, line, &[("NO_COLOR", "1")]);
+        assert!(shown.lines().all(|line| line.trim_end().chars().count() <= 80), "{shown}");
+        let lines = shown.lines().filter(|line| line.contains("a-name-of-some-length")).count();
+        assert_eq!(lines, 1, "no cell is broken: {shown}");
+    }
+    assert!(on_terminal_of(80, &place, "runs", &[("NO_COLOR", "1")]).contains("✓1 ✗1 –1"));
 }

@@ -41,8 +41,10 @@ struct Busy {
 
 impl Busy {
     fn begin() -> Self {
-        let place = Place::with("nightly.yaml", NIGHTLY);
-        place.write("broken.yaml", BROKEN);
+        let place = Place::in_place("nightly.yaml", NIGHTLY);
+        // A pipe cannot be packed.
+        place.write("broken.yaml", &format!("workspace: none\n{BROKEN}"));
+        place.write(".lanewayignore", "go\n");
         place.pipe("go");
         place.laneway("limit set warehouse 3");
         place.laneway("submit broken.yaml");
@@ -164,7 +166,7 @@ fn every_screen_is_good_at_80x24_and_at_160x50() {
 #[test]
 fn without_utf8_there_is_nothing_but_ascii() {
     let busy = Busy::begin();
-    for env in [vec![("LANG", "C")], vec![("LANG", "de_DE.UTF-8"), ("LC_ALL", "POSIX")], vec![]] {
+    for env in [vec![("LANG", "C")], vec![("LANG", "de_DE.UTF-8"), ("LC_ALL", "POSIX")], vec![("LANG", "")]] {
         for keys in ["enter", "enter tab", "2", "?", "enter c"] {
             let screen = busy.draw_with(&format!("--keys {keys}"), &env);
             assert!(screen.is_ascii(), "{env:?} {keys}\n{screen}");

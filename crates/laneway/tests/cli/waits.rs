@@ -130,7 +130,7 @@ fn a_signal_to_a_run_that_nobody_drives_says_how_it_goes_on() {
     running.wait();
     let outcome = place.laneway("signal last approve approved --payload tag=v4");
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    assert!(outcome.stderr.contains("laneway run --resume"), "{outcome}");
+    assert!(outcome.stderr.contains("laneway resume"), "{outcome}");
     let resumed = place.laneway("run --resume last");
     assert_eq!(resumed.code, Some(0), "{resumed}");
 }

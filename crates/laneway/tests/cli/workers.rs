@@ -34,7 +34,7 @@ fn nodes(place: &Place) -> usize {
 
 #[test]
 fn submitted_run_waits_for_a_worker_and_says_so() {
-    let place = Place::with("flow.yaml", FLOW);
+    let place = Place::in_place("flow.yaml", FLOW);
     assert_snapshot!(place.laneway("submit flow.yaml"), @r"
     $ laneway submit flow.yaml
     exit code 0
@@ -83,7 +83,7 @@ fn two_workers_share_the_tasks_of_a_run_by_their_labels() {
 
 #[test]
 fn worker_that_is_killed_loses_its_task_to_another() {
-    let place = Place::with(
+    let place = Place::in_place(
         "flow.yaml",
         "steps:\n  a: {run: 'echo $LANEWAY_ATTEMPT > began; test $LANEWAY_ATTEMPT = 2 || sleep 600'}\n",
     );
@@ -101,7 +101,7 @@ fn worker_that_is_killed_loses_its_task_to_another() {
 
 #[test]
 fn worker_that_is_told_to_stop_returns_what_did_not_end_in_time() {
-    let place = Place::with("flow.yaml", "steps:\n  a: {run: 'echo > began; exec sleep 600'}\n");
+    let place = Place::in_place("flow.yaml", "steps:\n  a: {run: 'echo > began; exec sleep 600'}\n");
     place.laneway("submit flow.yaml");
     let worker = worker(&place, "");
     until("a start", || place.path("began").exists());
@@ -113,11 +113,11 @@ fn worker_that_is_told_to_stop_returns_what_did_not_end_in_time() {
 }
 
 #[test]
-fn worker_ends_when_the_process_that_started_it_dies() {
+fn worker_that_is_told_so_ends_when_the_process_that_started_it_dies() {
     let place = Place::new();
     let program = env!("CARGO_BIN_EXE_laneway");
     let mut shell = std::process::Command::new("sh")
-        .args(["-c", &format!("{program} worker & wait")])
+        .args(["-c", &format!("{program} worker --exit-with-parent & wait")])
         .current_dir(place.path("."))
         .stdin(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
@@ -127,6 +127,39 @@ fn worker_ends_when_the_process_that_started_it_dies() {
     shell.kill().expect("it runs");
     shell.wait().expect("it ends");
     until("the end of the worker", || nodes(&place) == 0);
+}
+
+/// The process of a node that no test is the parent of.
+struct Stray(i32);
+
+impl Drop for Stray {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_raw(self.0).expect("a process");
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
+    }
+}
+
+#[test]
+fn worker_outlives_its_shell() {
+    let place = Place::in_place("flow.yaml", "steps: {a: {run: 'touch ran'}}");
+    let program = env!("CARGO_BIN_EXE_laneway");
+    let wait = format!("until {program} nodes --json | grep -q pid; do sleep 0.05; done");
+    let shell = std::process::Command::new("sh")
+        .args(["-c", &format!("nohup {program} worker > worker.log 2>&1 & {wait}")])
+        .current_dir(place.path("."))
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .expect("a shell");
+    assert!(shell.success());
+    let pid = place.json("nodes --json")[0]["pid"].as_i64().expect("a process");
+    let stray = Stray(i32::try_from(pid).expect("a process"));
+    // Had it heard of the end of its shell, it would take nothing more.
+    place.laneway("submit flow.yaml");
+    until("the step", || place.path("ran").exists());
+    drop(stray);
+    until("the end of the worker", || nodes(&place) == 0);
+    assert!(!place.read("worker.log").contains("parent_died"), "{}", place.read("worker.log"));
 }
 
 #[test]
@@ -159,7 +192,7 @@ fn drained_node_takes_nothing_more() {
 #[test]
 fn holder_of_a_lock_has_a_larger_number_than_all_before_it() {
     let step = "echo $LANEWAY_FENCE >> fences; test -e go || { touch go; sleep 60; }";
-    let place = Place::with(
+    let place = Place::in_place(
         "flow.yaml",
         &format!(
             "steps:\n  a: {{lock: db, run: '{step}'}}\n  b: {{run: 'echo none$LANEWAY_FENCE > free'}}\n"
@@ -179,13 +212,13 @@ fn holder_of_a_lock_has_a_larger_number_than_all_before_it() {
     assert_eq!(place.read("free"), "none\n", "a step without a lock has none");
 }
 
-/// Counts starts as a service sees them that the steps call. Twelve tasks are promoted while all slots
-/// are busy. When the slots become free, they must not all start at once.
+/// Counts starts as the called service sees them. Twelve tasks are promoted while all slots are
+/// busy. When the slots become free, they must not all start at once.
 #[test]
 fn rate_holds_for_starts_also_after_all_slots_were_busy() {
     let blockers: String = (0..12).map(|number| format!("  b{number}: {{run: sleep 7}}\n")).collect();
     let place = Place::with("busy.yaml", &format!("max_parallel: 12\nsteps:\n{blockers}"));
-    let started = "date +%s%N >> starts";
+    let started = format!("date +%s%N >> {}/starts", place.path("").display());
     let calls: String =
         (0..12).map(|number| format!("  c{number}: {{limits: [pace], run: {started}}}\n")).collect();
     place.write("calls.yaml", &format!("max_parallel: 12\nlimits: {{pace: 8/4s}}\nsteps:\n{calls}"));
@@ -328,4 +361,142 @@ fn outputs_of_two_runs_on_one_worker_do_not_mix() {
         let shown = place.json(&format!("show {run} --json"));
         assert_eq!(text(&shown["tasks"][0]["output"]["run"]), run);
     }
+}
+
+/// `a` and `b` do not end at first; the others wait until they may. All of them want the same limit.
+fn lost_task_keeps_its_place(store: &str) {
+    let place = Place::new();
+    let go = place.path("go");
+    let lost = |name: char| {
+        format!("  {name}: {{limits: [x], run: 'test $LANEWAY_ATTEMPT != 1 || exec sleep 600'}}\n")
+    };
+    let next = |number: u32| {
+        let wait = format!("while ! test -e {}; do sleep 0.05; done", go.display());
+        format!("  n{number}: {{limits: [x], run: '{wait}'}}\n")
+    };
+    let steps: String = ['a', 'b'].map(lost).into_iter().chain((0..40).map(next)).collect();
+    place.write("flow.yaml", &format!("max_parallel: 100\nlimits: {{x: 4}}\nsteps:\n{steps}"));
+    if !store.is_empty() {
+        place.write("laneway.toml", &format!("store = '{store}'\n"));
+    }
+    let submitted = place.laneway("submit flow.yaml");
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    let lease = "--lease-ttl 4s --heartbeat-interval 200ms --slots 2";
+    let start = |name: &str| place.spawn(&format!("worker --node-address {name} --data-dir {name} {lease}"));
+    let started = || -> Vec<String> {
+        let events = place.laneway("events last --json").stdout;
+        let events = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let of_kind = events.filter(|event| ["task_started", "task_lost"].contains(&text(&event["event"])));
+        of_kind.map(|event| format!("{} {}", text(&event["event"]), text(&event["step"]))).collect()
+    };
+    let one = start("one");
+    until("two starts", || started().len() == 2);
+    assert_eq!(started(), ["task_started a", "task_started b"], "the first in line");
+    let two = start("two");
+    until("a full limit", || started().len() == 4);
+    one.signal(Signal::KILL);
+    drop(one.wait());
+    until("two losses", || started().iter().filter(|event| event.starts_with("task_lost")).count() == 2);
+    std::fs::write(&go, "").expect("written");
+    until("the end of the run", || status(&place) == "succeeded");
+    let all = started();
+    let last_loss = all.iter().rposition(|event| event.starts_with("task_lost")).expect("a loss");
+    // Two slots: a short task and the one behind it may have started before the other one has.
+    let next: Vec<&str> = all[last_loss + 1..].iter().take(4).map(String::as_str).collect();
+    let has = |event: &str| next.contains(&event);
+    assert!(has("task_started a") && has("task_started b"), "before the backlog of 38: {all:?}");
+    two.signal(Signal::TERM);
+    assert_eq!(two.wait().code, Some(0));
+}
+
+#[test]
+fn limited_task_of_a_killed_worker_is_among_the_next_to_start() {
+    lost_task_keeps_its_place("");
+}
+
+#[test]
+fn limited_task_of_a_killed_worker_is_among_the_next_to_start_on_postgres() {
+    lost_task_keeps_its_place(&crate::postgres::schema());
+}
+
+#[test]
+fn run_takes_no_step_that_is_for_other_nodes() {
+    let flow = "steps:\n  a: {run: 'touch ran'}\n  train: {runs_on: {gpu: a100}, needs: [a], run: 'true'}\n";
+    let place = Place::with("flow.yaml", flow);
+    assert_snapshot!(place.laneway("run flow.yaml"), @r"
+    $ laneway run flow.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: step `train` runs on gpu=a100, and this process has no label gpu
+    hint: `--label gpu=a100` if this host is one; `laneway submit` leaves the run to workers that are
+    ");
+    assert!(!place.path("ran").exists(), "nothing of it ran");
+    assert_eq!(place.laneway("run flow.yaml --label gpu=a100").code, Some(0));
+    let again = place.laneway("retry last --from train --label gpu=h100");
+    assert_eq!(again.code, Some(2), "{again}");
+    assert!(again.stderr.contains("this process has gpu=h100"), "{again}");
+    assert_eq!(place.statuses(), "a=succeeded train=succeeded", "it was not opened again");
+    place.write("laneway.toml", "labels = {gpu = \"a100\"}\n");
+    assert_eq!(place.laneway("retry last --from train").code, Some(0));
+    std::fs::remove_file(place.path("laneway.toml")).expect("it was there");
+    place.write("parent.yaml", "steps: {call: {workflow: flow.yaml}}\n");
+    let parent = place.laneway("run parent.yaml");
+    assert!(parent.stderr.contains("step `train` runs on gpu=a100"), "{parent}");
+}
+
+#[test]
+fn clean_environment_is_that_of_a_worker() {
+    let place = Place::in_place(
+        "flow.yaml",
+        "steps: {a: {run: 'echo \"${REGION-none} ${TOKEN-none} ${LANG-none}\" >> told'}}\n",
+    );
+    let run = |line: &str| {
+        let mut command = place.command(&line.split(' ').collect::<Vec<_>>());
+        command.env("REGION", "eu").env("TOKEN", "t");
+        let outcome = place.outcome(line, command);
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+    };
+    run("run flow.yaml");
+    run("run flow.yaml --clean-env");
+    run("run flow.yaml --clean-env --pass-env REGION");
+    run("retry last --from a --clean-env");
+    let worker = place.spawn("worker --shutdown-grace 1s");
+    place.laneway("submit flow.yaml");
+    until("the worker's", || place.read("told").lines().count() == 5);
+    worker.signal(Signal::TERM);
+    worker.wait();
+    assert_eq!(
+        place.read("told"),
+        "eu t C.UTF-8\nnone none C.UTF-8\neu none C.UTF-8\nnone none C.UTF-8\nnone none C.UTF-8\n"
+    );
+}
+
+#[test]
+fn show_names_the_node_of_each_task_unless_one_run_did_all_of_it() {
+    let place = Place::with("flow.yaml", FLOW);
+    assert_eq!(place.laneway("run flow.yaml").code, Some(0));
+    assert!(!place.laneway("show last").stdout.contains("NODE"));
+    let worker = worker(&place, "--node-address alpha");
+    place.laneway("submit flow.yaml");
+    until("the end of the run", || status(&place) == "succeeded");
+    let shown = place.laneway("show last").stdout;
+    assert!(shown.contains("NODE") && shown.matches("alpha").count() == 2, "{shown}");
+    worker.signal(Signal::TERM);
+    worker.wait();
+}
+
+#[test]
+fn retry_of_a_submitted_run_leaves_it_to_workers() {
+    let place = Place::in_place("flow.yaml", "steps: {a: {run: 'test -e go'}}\n");
+    let worker = worker(&place, "");
+    place.laneway("submit flow.yaml");
+    until("the end of the run", || status(&place) == "failed");
+    place.write("go", "");
+    let again = place.laneway("retry last");
+    assert_eq!(again.code, Some(0), "{again}");
+    assert!(again.stdout.contains("goes on: a"), "{again}");
+    until("the end of the run", || status(&place) == "succeeded");
+    worker.signal(Signal::TERM);
+    worker.wait();
 }

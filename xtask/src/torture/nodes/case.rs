@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -47,9 +48,25 @@ pub(super) enum Load {
     Long(u32),
     /// So many short chains.
     Chain(u32),
-    /// So many that want the same keys, submitted by several callers at the same time.
+    /// At least so many that want the same keys, submitted by several callers at the same time. With faults
+    /// the callers go on until these are over, and a while beyond them.
     Contended { runs: u32, submitters: u32 },
 }
+
+/// Unfinished runs at which callers pause: enough that the keys are always wanted, and few enough that what
+/// is left when they stop is no more than a case without faults has.
+const MAX_OPEN: u64 = 12;
+
+/// Runs of one case at most, beside faults.
+const MAX_RUNS: usize = 2_000;
+
+/// How long callers go on beyond the faults: throughput is measured in it. What was lost by the last fault
+/// has been returned by then.
+const MEASURED: Duration = Duration::from_secs(5);
+const RECOVERY: Duration = Duration::from_secs(LEASE.as_secs() + 1);
+
+/// Replays of one case at most: each is a process.
+const MAX_REPLAYS: usize = 60;
 
 #[derive(Debug, Clone)]
 pub(super) struct Case {
@@ -76,6 +93,8 @@ pub(super) struct Report {
     pub(super) kept: Option<PathBuf>,
     /// From the first submit until the last run ended.
     pub(super) took: Duration,
+    /// Of a contended load with faults: attempts that ended in a second once the faults were over.
+    pub(super) recovered: Option<f64>,
 }
 
 impl Report {
@@ -89,7 +108,7 @@ impl Case {
     pub(super) fn play(&self, ground: &mut Ground) -> Result<Report> {
         let mut play = Play::begin(self, ground)?;
         let (deadlocks, begun) = (play.store.deadlocks()?, Instant::now());
-        play.go(ground)?;
+        let recovered = play.go(ground)?;
         play.settle()?;
         let took = begun.elapsed();
         play.end()?;
@@ -99,7 +118,7 @@ impl Case {
         if deadlocks > 0 {
             play.find(format!("the server parted {deadlocks} deadlocks"));
         }
-        let mut report = Report { took, ..play.look()? };
+        let mut report = Report { took, recovered, ..play.look()? };
         if report.findings.is_empty() {
             play.store.remove()?;
         } else {
@@ -120,6 +139,25 @@ struct Play<'a> {
     injected: Injected,
     findings: Mutex<Vec<String>>,
     offset_ms: f64,
+}
+
+/// How callers submit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// One run after the other, with pauses by chance.
+    Pausing,
+    AtOnce,
+    /// While fewer than `MAX_OPEN` runs are unfinished.
+    Throttled,
+}
+
+/// Tells the submitters that the faults are over, when it is dropped.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What was done, and when.
@@ -219,32 +257,40 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    fn go(&mut self, ground: &mut Ground) -> Result<()> {
+    fn go(&mut self, ground: &mut Ground) -> Result<Option<f64>> {
         let flows = flows(self.case.load, &mut self.dice);
         let pauses: Vec<Duration> =
             flows.iter().map(|_| Duration::from_millis(u64::from(self.dice.up_to(600)))).collect();
-        let (is_crowd, submitters) = match self.case.load {
-            Load::Crowd(_) => (true, 1),
-            Load::Contended { submitters, .. } => (true, submitters as usize),
-            Load::Random(_) | Load::Long(_) | Load::Chain(_) => (false, 1),
+        let (pace, submitters) = match self.case.load {
+            Load::Crowd(_) => (Pace::AtOnce, 1),
+            Load::Contended { submitters, .. } => (Pace::Throttled, submitters as usize),
+            Load::Random(_) | Load::Long(_) | Load::Chain(_) => (Pace::Pausing, 1),
         };
+        let goes_on = pace == Pace::Throttled && !self.case.faults.is_empty();
+        let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(!goes_on));
         let mut dice = self.dice.clone();
         let this = &*self;
-        thread::scope(|scope| {
-            let (flows, pauses) = (&flows, &pauses);
-            let submit = move |first: usize| -> Result<()> {
-                for (number, (flow, pause)) in
-                    flows.iter().zip(pauses).enumerate().skip(first).step_by(submitters)
-                {
-                    this.person.submit(number, flow)?;
-                    if !is_crowd {
-                        thread::sleep(*pause);
+        let recovered = thread::scope(|scope| {
+            let (flows, pauses, next, is_over) = (&flows, &pauses, &next, &is_over);
+            let submit = move || -> Result<()> {
+                loop {
+                    if pace == Pace::Throttled {
+                        this.wait_for_room();
+                    }
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let is_beyond = number >= flows.len();
+                    if is_beyond && (is_over.load(Ordering::Relaxed) || number >= MAX_RUNS) {
+                        return Ok(());
+                    }
+                    this.person.submit(number, &flows[number % flows.len()])?;
+                    if pace == Pace::Pausing {
+                        thread::sleep(pauses[number]);
                     }
                 }
-                Ok(())
             };
-            let submitters: Vec<_> =
-                (0..submitters).map(|first| scope.spawn(move || submit(first))).collect();
+            let submitters: Vec<_> = (0..submitters).map(|_| scope.spawn(submit)).collect();
+            // Also where a fault could not be done: the submitters are waited for.
+            let ending = Ending(is_over);
             let mut under_way: Vec<(usize, ScopedJoinHandle<'_, Result<()>>)> = Vec::new();
             if !self.case.faults.is_empty() {
                 this.wait_for_steps();
@@ -265,16 +311,41 @@ impl<'a> Play<'a> {
                 }
             }
             join(under_way, |_| true)?;
+            let recovered = if goes_on {
+                ground.proxies.iter().for_each(|proxy| proxy.order(None));
+                Some(this.measure_recovered()?)
+            } else {
+                None
+            };
+            drop(ending);
             for submitter in submitters {
                 submitter.join().expect("a submitter does not panic")?;
             }
-            Ok::<(), anyhow::Error>(())
+            Ok::<_, anyhow::Error>(recovered)
         })?;
         for node in 0..NODES {
             ground.network.heal(node)?;
         }
         ground.proxies.iter().for_each(|proxy| proxy.order(None));
-        Ok(())
+        Ok(recovered)
+    }
+
+    /// Attempts that end in a second, once what the faults cost has been returned.
+    fn measure_recovered(&self) -> Result<f64> {
+        let ended = "SELECT count(*) FROM attempts WHERE outcome = 'succeeded'";
+        thread::sleep(RECOVERY);
+        let (before, begun) = (self.store.count(ended)?, Instant::now());
+        thread::sleep(MEASURED);
+        Ok((self.store.count(ended)? - before) as f64 / begun.elapsed().as_secs_f64())
+    }
+
+    /// While the database is away there is none.
+    fn wait_for_room(&self) {
+        let open = "SELECT count(*) FROM runs WHERE status IN ('queued', 'running')";
+        let until = Instant::now() + self.case.patience;
+        while !self.store.count(open).is_ok_and(|open| open < MAX_OPEN) && Instant::now() < until {
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// So that there is something to lose.
@@ -492,7 +563,8 @@ impl<'a> Play<'a> {
         findings.extend(check::check(&rows, &story, &told));
         let times = self.injected.times.lock().expect("nobody panics with it").clone();
         let recoveries = check::recoveries(&rows, &story, &told, &times);
-        for run in &rows.runs {
+        let every = rows.runs.len().div_ceil(MAX_REPLAYS).max(1);
+        for run in rows.runs.iter().step_by(every) {
             let replay = self.person.laneway(&["replay", &run.id], &[]).output()?;
             if !replay.status.success() {
                 findings.push(String::from_utf8_lossy(&replay.stdout).trim().replace('\n', " "));
@@ -516,6 +588,7 @@ impl<'a> Play<'a> {
             deaths: passed.lines().filter_map(|line| Some(line.strip_prefix("died ")?.to_owned())).collect(),
             kept: None,
             took: Duration::ZERO,
+            recovered: None,
         })
     }
 

@@ -7,6 +7,7 @@ use laneway_torture::{Bug, Place, Point};
 
 use super::super::dice::Dice;
 use super::case::{Case, Load};
+use super::contention;
 use super::fault::Fault;
 use super::network::Cut;
 use super::proxy::Moment;
@@ -33,6 +34,13 @@ pub(super) fn all(ground: &mut Ground, bugs: &[Bug], dice: &mut Dice, tally: &mu
     for bug in bugs {
         let mut caught = None;
         for tried in 1..=TRIES {
+            if *bug == Bug::ClaimStalled {
+                if let Some(finding) = contention::hunt(ground, dice, *bug)? {
+                    caught = Some((tried, finding));
+                    break;
+                }
+                continue;
+            }
             let (load, faults) = haunt(*bug);
             let seed = (dice.fraction() * f64::from(u32::MAX)) as u64;
             let case = Case { seed, load, faults, bug: Some(*bug), patience: PATIENCE };
@@ -58,6 +66,9 @@ fn haunt(bug: Bug) -> (Load, Vec<Fault>) {
     match bug {
         Bug::CountBeforeLock | Bug::RateUnlocked => (Load::Crowd(30), vec![]),
         Bug::KeyKept => (Load::Crowd(6), vec![]),
+        Bug::KeyBeforeRun => (Load::Contended { runs: 40, submitters: 6 }, vec![]),
+        // Nothing is wrong with it but how long it takes (`contention::hunt`).
+        Bug::ClaimStalled => (Load::Contended { runs: 40, submitters: 6 }, vec![]),
         Bug::OrderAsText => (Load::Random(10), vec![]),
         // Its lease ends while the others cannot renew, and have not given up yet.
         Bug::ReapUnrenewed => {

@@ -169,7 +169,14 @@ impl Node {
     fn start(&self) -> Result<Child> {
         let said = OpenOptions::new().append(true).create(true).open(self.dir.join("said"))?;
         let mut command = self.network.within(self.number);
-        command.arg(&self.making.program).args(["worker", "--slots", "3", "--shutdown-grace", "1s"]);
+        command.arg(&self.making.program).args([
+            "worker",
+            "--exit-with-parent",
+            "--slots",
+            "3",
+            "--shutdown-grace",
+            "1s",
+        ]);
         command.args(["--node-address", &self.name(), "--store", &self.store]);
         for name in [processes::MARK, MARK_NODE, MARK_LEDGER] {
             command.args(["--pass-env", name]);

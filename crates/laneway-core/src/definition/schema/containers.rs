@@ -77,7 +77,7 @@ pub(super) fn pool() -> Value {
             "enum": PoolMode::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>(),
         },
         "dormancy": duration("How long an unused one stays paused before it is removed. Default: 5m."),
-        "acquire_timeout": duration("How long a task waits for one. 0s is no limit. Default: 1m."),
+        "acquire_timeout": duration("How long a task waits for one, or for a host port that it needs. 0s is no limit. Default: 1m."),
         "command": {
             "description": "What a container runs while it is there. Default: it waits, or with an endpoint the image's own.",
             "type": "array", "minItems": 1,

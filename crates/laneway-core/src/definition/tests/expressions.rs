@@ -49,14 +49,6 @@ steps:
       |
       = help: put values into `args: ["${{ … }}"]`, which follow the command
 
-    error: an expression cannot stand in `workdir`
-     --> flow.yaml:9:55
-      |
-    9 |   c: {command: [echo, "${{ params.who }}"], workdir: "${{ params.who }}"}
-      |                                                       ^^^^^^^^^^^^^^^^^
-      |
-      = help: a directory is fixed; let the script change it: `cd "$DIR"` with DIR in `env`
-
     error: an expression cannot stand in `needs`
       --> flow.yaml:10:26
        |

@@ -148,3 +148,86 @@ groups: {g: {steps: [member]}}
        = help: its items run side by side already, and `steps.NAME.output` is the list of their outputs
     "#);
 }
+
+#[test]
+fn paths_of_a_step_may_be_those_of_its_item() {
+    let text = r#"
+steps:
+  parse:
+    for_each: [a, b]
+    run: ./parse
+    workdir: "parts/${{ item }}"
+    artifacts: ["out-${{ item.index }}.json", "logs/*"]
+  check:
+    needs: [parse]
+    for_each: "${{ steps.parse.output }}"
+    run: ./check
+    inputs: ["parse[${{ index }}]"]
+  first: {needs: [parse], run: ./show, inputs: ["parse[0]"]}
+"#;
+    let workflow = read(&source(text)).map_err(|refusal| refusal.render(false)).expect("valid");
+    let paths = |index: usize| -> Vec<String> {
+        workflow.steps[index].path_templates().map(crate::expression::Template::source).collect()
+    };
+    assert_eq!(paths(0), ["out-${{ item.index }}.json", "parts/${{ item }}"]);
+    assert_eq!((paths(1), paths(2)), (vec!["parse[${{ index }}]".to_owned()], vec!["parse[0]".to_owned()]));
+}
+
+#[test]
+fn paths_that_lead_out_or_of_no_item_are_told_at_their_place() {
+    let text = r#"
+steps:
+  parse: {for_each: [a], run: make, artifacts: ["../${{ item }}"], workdir: "../${{ item }}"}
+  plain: {run: make, artifacts: ["${{ item }}"]}
+  input: {needs: [plain], run: make, inputs: ["plain[0]", "parse[${{ index }}]"]}
+"#;
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    error: `../${{ item }}` is no path of an artifact
+     --> flow.yaml:2:49
+      |
+    2 |   parse: {for_each: [a], run: make, artifacts: ["../${{ item }}"], workdir: "../${{ item }}"}
+      |                                                 ^^^^^^^^^^^^^^^^
+      |
+      = help: it leads out of the step's directory
+
+    error: a directory with an expression in it cannot lead out by `..`
+     --> flow.yaml:2:77
+      |
+    2 |   parse: {for_each: [a], run: make, artifacts: ["../${{ item }}"], workdir: "../${{ item }}"}
+      |                                                                             ^^^^^^^^^^^^^^^^
+      |
+      = help: name a directory below that of the workflow file
+
+    error: step `plain` has no `for_each`, so there is no `item`
+     --> flow.yaml:3:39
+      |
+    3 |   plain: {run: make, artifacts: ["${{ item }}"]}
+      |                                       ^^^^
+      |
+      = help: add `for_each: ${{ … }}`, which makes a task for each item of a list
+
+    error: step `plain` has no `for_each`, so it has no items
+     --> flow.yaml:4:47
+      |
+    4 |   input: {needs: [plain], run: make, inputs: ["plain[0]", "parse[${{ index }}]"]}
+      |                                               ^^^^^^^^^^
+      |
+      = help: write `inputs: [plain]`
+
+    error: step `input` takes artifacts of `parse` without needing it, so they may not be there by then
+     --> flow.yaml:4:59
+      |
+    4 |   input: {needs: [plain], run: make, inputs: ["plain[0]", "parse[${{ index }}]"]}
+      |                                                           ^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: add `parse` to the `needs` of `input`
+
+    error: step `input` has no `for_each`, so there is no `index`
+     --> flow.yaml:4:70
+      |
+    4 |   input: {needs: [plain], run: make, inputs: ["plain[0]", "parse[${{ index }}]"]}
+      |                                                                      ^^^^^
+      |
+      = help: add `for_each: ${{ … }}`, which makes a task for each item of a list
+    "#);
+}

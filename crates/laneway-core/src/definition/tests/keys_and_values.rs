@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description
+      = help: the keys are: run, command, args, shell, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, isolate, on_conflict, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -68,7 +68,7 @@ fn a_key_that_is_known_and_not_built_yet_is_refused() {
     let text = r#"
 steps:
   a: {run: make, matrix: {x: [1]}}
-  b: {run: make, isolate: true}
+  b: {run: make, key: k}
 groups: {g: {steps: [a, b]}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
@@ -78,15 +78,15 @@ groups: {g: {steps: [a, b]}}
     2 |   a: {run: make, matrix: {x: [1]}}
       |                  ^^^^^^
       |
-      = help: remove it: this version would not act on it
+      = help: write `for_each` with the combinations: `for_each: [{os: linux, py: "3.12"}]`, read as `${{ item.os }}`
 
-    error: `isolate` is not supported yet
+    error: `key` is not supported yet
      --> flow.yaml:3:18
       |
-    3 |   b: {run: make, isolate: true}
-      |                  ^^^^^^^
+    3 |   b: {run: make, key: k}
+      |                  ^^^
       |
-      = help: remove it: this version would not act on it
+      = help: `lock` is for steps that exclude each other, and `cache: {key: …}` for what a result depends on
     "#);
 }
 
@@ -225,13 +225,15 @@ fn steps_that_are_no_mapping_are_refused() {
 steps:
   - run: make
 "#;
-    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"
     error: `steps` must be a mapping of names to steps, not a list
      --> flow.yaml:2:3
       |
     2 |   - run: make
       |   ^^^^^^^^^^^
-    "#);
+      |
+      = help: give each step a name: `steps: {build: {run: …}, test: {needs: [build], run: …}}`; steps without `needs` start at once
+    ");
 }
 
 #[test]

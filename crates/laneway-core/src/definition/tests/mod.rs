@@ -8,18 +8,23 @@ use proptest::prelude::*;
 use super::*;
 use crate::expression::{Part, Template};
 use crate::reason::Reason;
+use crate::shell::Shell;
 
+mod advice;
 mod caches;
 mod children;
 mod containers;
 mod expressions;
+mod files;
 mod gates;
 mod graph;
 mod groups;
 mod growth;
 mod keys_and_values;
 mod levels;
+mod messages;
 mod names_and_params;
+mod shells;
 mod syntax;
 mod triggers;
 mod waits;
@@ -86,7 +91,10 @@ fn a_full_document_becomes_a_workflow() {
     assert!(workflow.params[0].required && !workflow.params[2].required);
 
     let [fetch, parse, check] = workflow.steps.as_slice() else { panic!("three steps") };
-    assert_eq!(fetch.action, Action::Run { script: "./fetch.sh \"$DATE\"\n".into(), args: Vec::new() });
+    assert_eq!(
+        fetch.action,
+        Action::Run { script: "./fetch.sh \"$DATE\"\n".into(), args: Vec::new(), shell: Shell::Sh }
+    );
     assert_eq!(fetch.timeout, Some(Duration::from_secs(5400)));
     assert_eq!(fetch.retry.max, 3);
     assert_eq!(fetch.retry.max_backoff, Duration::from_secs(300), "never below `backoff`");
@@ -96,7 +104,7 @@ fn a_full_document_becomes_a_workflow() {
     let Action::Command { argv, args } = &parse.action else { panic!("a command") };
     assert_eq!(argv, &["./parse.sh", "--level", "5"]);
     assert_eq!(args[0].steps_read().collect::<Vec<_>>(), ["fetch"]);
-    assert_eq!(parse.workdir.as_deref(), Some("sub"));
+    assert_eq!(parse.workdir.as_ref().and_then(Template::fixed), Some("sub"));
     assert_eq!(check.needs, ["parse"]);
     assert_eq!((check.when, check.on_lost, check.timeout), (When::AllDone, OnLost::Fail, None));
     let condition = check.condition.as_ref().expect("it has an `if`");
@@ -125,7 +133,10 @@ fn json_is_read_like_yaml_with_its_own_escapes() {
     let json = "\u{feff}{\r\n\t\"name\": \"caf\\u00e9 \\ud83d\\ude00\", \"steps\": {\"a\": {\"run\": \"a\\/b\\n\", \"env\": {\"N\": -1.5e3}}}}\r\n";
     let workflow = read(&source(json)).map_err(|refusal| refusal.render(false)).expect("valid");
     assert_eq!(workflow.name, "café 😀");
-    assert_eq!(workflow.steps[0].action, Action::Run { script: "a/b\n".into(), args: Vec::new() });
+    assert_eq!(
+        workflow.steps[0].action,
+        Action::Run { script: "a/b\n".into(), args: Vec::new(), shell: Shell::Sh }
+    );
     assert_eq!(workflow.steps[0].env[0].1.parts, [Part::Text("-1.5e3".into())]);
 }
 
@@ -141,7 +152,7 @@ fn windows_line_ends_and_a_byte_order_mark_change_nothing() {
 #[test]
 fn errors_are_given_as_json_too() {
     let refusal = compile(&source("steps: {a: {run: make, a: 1}, a: {run: x}}")).expect_err("two errors");
-    insta::assert_snapshot!(refusal.to_json(), @r#"{"file":"flow.yaml","errors":[{"message":"a step has no key `a`","line":1,"column":24,"start":23,"end":24,"hint":"the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description","note":null},{"message":"the key `a` is given twice","line":1,"column":31,"start":30,"end":31,"hint":null,"note":{"message":"first given here","line":1,"column":9}}],"more":0}"#);
+    insta::assert_snapshot!(refusal.to_json(), @r#"{"file":"flow.yaml","errors":[{"message":"a step has no key `a`","line":1,"column":24,"start":23,"end":24,"hint":"the keys are: run, command, args, shell, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, isolate, on_conflict, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description","note":null},{"message":"the key `a` is given twice","line":1,"column":31,"start":30,"end":31,"hint":null,"note":{"message":"first given here","line":1,"column":9}}],"more":0}"#);
 }
 
 /// Any document as a JSON value.
@@ -157,6 +168,7 @@ fn as_json(text: &str) -> serde_json::Value {
         step: None,
         is_env: false,
         is_hook: false,
+        shell: Shell::Sh,
     }
     .json(tree.root)
 }

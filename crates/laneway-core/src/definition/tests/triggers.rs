@@ -248,7 +248,7 @@ steps: {a: {run: make, env: {A: "${{ ended.status }}"}}}
     4 |     - {run: page, needs: [a]}
       |                   ^^^^^
       |
-      = help: the keys are: run, command, args, post, secret, if, env, workdir, timeout, retry, runs_on, description
+      = help: the keys are: run, command, args, shell, post, secret, if, env, workdir, timeout, retry, runs_on, description
 
     error: `secret` does not belong to this hook
      --> flow.yaml:5:19

@@ -42,6 +42,9 @@ fn told(actions: &[Action]) -> String {
         Action::Rest { container, rest } => format!("{} rests ({rest})", container.0),
         Action::Terminate(container) => format!("terminate {}", container.0),
         Action::Refuse { ticket, fault } => format!("refuse {}: {fault}", ticket.0),
+        Action::RefuseForPort { ticket } => format!("refuse {} for a port", ticket.0),
+        Action::AskSparePort(None) => "ask for a spare port".to_owned(),
+        Action::AskSparePort(Some(_)) => "ask for a spare port for a run".to_owned(),
     };
     actions.iter().map(word).collect::<Vec<_>>().join(", ")
 }
@@ -321,6 +324,102 @@ fn nobody_joins_a_shared_container_that_is_to_end() {
     assert_eq!(play(&mut pool, vec![Event::Gone(number(1))]), "2 is starting, start 2");
 }
 
+fn tickets(pool: &Pool) -> Vec<u64> {
+    pool.port_tickets().into_iter().map(|ticket| ticket.0).collect()
+}
+
+#[test]
+fn pool_that_needs_ports_starts_as_many_as_it_is_given() {
+    let mut pool = Pool::new(Mode::Multi, 2).needing_ports();
+    assert_eq!(play(&mut pool, vec![acquire(1), acquire(2), acquire(3)]), "");
+    assert_eq!(tickets(&pool), [1, 2], "`max` is two");
+    assert_eq!(play(&mut pool, vec![Event::PortGranted]), "1 is starting, start 1");
+    assert_eq!(tickets(&pool), [2]);
+    let told = play(&mut pool, vec![Event::Started(number(1))]);
+    assert_eq!(told, "1 is idle, 1 is running, hand 1 to 1 (nothing)", "first come, first served");
+    assert_eq!(tickets(&pool), [2]);
+    play(&mut pool, vec![Event::PortGranted]);
+    assert_eq!(tickets(&pool), [0; 0], "the third waits for a container of the pool");
+    assert_eq!(play(&mut pool, vec![Event::PortGranted]), "", "and needs no port");
+}
+
+#[test]
+fn task_that_needs_a_port_takes_what_its_pool_has_and_stops_waiting_when_it_leaves() {
+    let cases = [
+        ("canceled", vec![Event::Canceled(Ticket(2))], "", vec![]),
+        ("timed out", vec![Event::TimedOut(Ticket(2))], "refuse 2 for a port", vec![]),
+        ("a container is cleaned for it", vec![released(1)], "clean 1", vec![]),
+        ("another one waits", vec![acquire(3)], "", vec![2, 3]),
+        (
+            "the pool closes",
+            vec![Event::Close],
+            "refuse 2: the pool is closed: this node stops, 1 is terminated: closed, terminate 1",
+            vec![],
+        ),
+    ];
+    for (case, events, expected, waiting) in cases {
+        let mut pool = Pool::new(Mode::Multi, 3).needing_ports();
+        play(&mut pool, vec![acquire(1), Event::PortGranted, Event::Started(number(1)), acquire(2)]);
+        assert_eq!(tickets(&pool), [2], "{case}");
+        assert_eq!(play(&mut pool, events), expected, "{case}");
+        assert_eq!(tickets(&pool), waiting, "{case}");
+    }
+}
+
+#[test]
+fn port_that_another_program_took_costs_its_task_nothing_but_time() {
+    let mut pool = Pool::new(Mode::Multi, 2).needing_ports();
+    play(&mut pool, vec![acquire(1), Event::PortGranted]);
+    let told = play(&mut pool, vec![Event::PortLost(number(1))]);
+    assert_eq!(told, "1 is terminated: start_failed, terminate 1");
+    assert_eq!(tickets(&pool), [1], "it waits on, with its old ticket");
+    assert_eq!(play(&mut pool, vec![Event::PortGranted]), "2 is starting, start 2");
+}
+
+#[test]
+fn only_dormant_containers_are_evicted() {
+    let one = number(1);
+    let dormant = vec![
+        acquire(1),
+        Event::PortGranted,
+        Event::Started(one),
+        released(1),
+        Event::Cleaned(one),
+        Event::Paused(one),
+    ];
+    let cases = [
+        ("dormant", 6, "1 is terminated: evicted, terminate 1"),
+        ("pausing", 5, ""),
+        ("being cleaned", 4, ""),
+        ("held", 3, ""),
+        ("starting", 2, ""),
+    ];
+    for (case, count, expected) in cases {
+        let mut pool = Pool::new(Mode::Multi, 2).needing_ports();
+        play(&mut pool, dormant[..count].to_vec());
+        assert_eq!(play(&mut pool, vec![Event::Evict(one)]), expected, "{case}");
+    }
+    let mut pool = Pool::new(Mode::Multi, 2).needing_ports();
+    play(&mut pool, vec![Event::SparePort(None), Event::Started(one)]);
+    assert_eq!(play(&mut pool, vec![Event::Evict(one)]), "", "idle");
+    let mut pool = Pool::new(Mode::Multi, 2).needing_ports();
+    play(&mut pool, dormant);
+    assert_eq!(play(&mut pool, vec![acquire(2), Event::Evict(one)]), "", "it is being woken");
+}
+
+#[test]
+fn warming_asks_for_spare_ports_and_waits_for_none() {
+    let mut pool = Pool::new(Mode::Multi, 2).needing_ports();
+    assert_eq!(play(&mut pool, vec![Event::Warm(1)]), "ask for a spare port");
+    assert_eq!(tickets(&pool), [0; 0]);
+    let told = play(&mut pool, vec![Event::WarmFor(run(1), 9)]);
+    assert_eq!(told, "ask for a spare port for a run, ask for a spare port for a run");
+    assert_eq!(play(&mut pool, vec![Event::SparePort(Some(run(1)))]), "1 is starting, start 1");
+    assert_eq!(play(&mut pool, vec![Event::Warm(9)]), "ask for a spare port", "one is there");
+    play(&mut pool, vec![Event::Close]);
+    assert_eq!(play(&mut pool, vec![Event::SparePort(None)]), "");
+}
+
 /// An edge that does what it is told, in whatever order, and fails as often as it likes.
 #[derive(Default)]
 struct World {
@@ -335,6 +434,9 @@ struct World {
     most: usize,
     asked: u64,
     answered: u64,
+    /// Of a pool that needs ports: those that no container holds.
+    free_ports: usize,
+    spare: Vec<Event>,
 }
 
 impl World {
@@ -344,9 +446,13 @@ impl World {
                 Action::Moved { .. } => {}
                 Action::Start(container) => {
                     assert!(self.alive.insert(container), "started once");
-                    let failed = Event::StartFailed(container, Fault::StartFailed("it was to fail".into()));
+                    let failed = match container.0 % 2 {
+                        0 => Event::PortLost(container),
+                        _ => Event::StartFailed(container, Fault::StartFailed("it was to fail".into())),
+                    };
                     self.pending.push_back((Event::Started(container), Some(failed)));
                 }
+                Action::AskSparePort(run) => self.spare.push(Event::SparePort(run)),
                 Action::Wake(container) => {
                     let failed = Event::WakeFailed(container);
                     self.pending.push_back((Event::Woke(container), Some(failed)));
@@ -370,7 +476,7 @@ impl World {
                     self.holding.insert(ticket.0, container);
                     self.answered += 1;
                 }
-                Action::Refuse { ticket, .. } => {
+                Action::Refuse { ticket, .. } | Action::RefuseForPort { ticket } => {
                     let before = self.waiting.len();
                     self.waiting.retain(|waiting| *waiting != ticket.0);
                     assert_eq!(self.waiting.len() + 1, before, "refused once, and only who waits");
@@ -388,18 +494,37 @@ impl World {
         let (done, failed) = self.pending.remove(at)?;
         if let Event::Gone(container) = &done {
             self.alive.remove(container);
+            self.free_ports += 1;
         }
         Some(failed.filter(|_| fails).unwrap_or(done))
+    }
+
+    /// Lets something happen, and gives out ports as the line for ports does.
+    fn play(&mut self, pool: &mut Pool, event: Event) {
+        let (mode, max) = (pool.mode, pool.max());
+        self.act(mode, max, pool.on(event));
+        while pool.needs_ports() {
+            let event = match (pool.port_tickets().first(), self.spare.pop()) {
+                (None, None) => break,
+                (_, Some(_)) if self.free_ports == 0 => continue,
+                (Some(_), Some(_)) => continue,
+                (Some(_), None) if self.free_ports == 0 => break,
+                (Some(_), None) => Event::PortGranted,
+                (None, Some(spare)) => spare,
+            };
+            let before = self.alive.len();
+            self.act(mode, max, pool.on(event));
+            // What starts nothing gives the port back.
+            self.free_ports -= self.alive.len() - before;
+        }
     }
 }
 
 /// The dice of one moment.
 type Throw = (u8, usize, bool);
 
-fn live(mode: Mode, max: usize, throws: &[Throw]) {
-    let mut pool = Pool::new(mode, max);
-    let mut world = World::default();
-    let bound = pool.max();
+fn live(mut pool: Pool, ports: usize, throws: &[Throw]) {
+    let mut world = World { free_ports: ports, ..World::default() };
     for (kind, at, fails) in throws {
         let event = match kind % 13 {
             0..=2 => {
@@ -439,10 +564,11 @@ fn live(mode: Mode, max: usize, throws: &[Throw]) {
             10 if at % 2 == 0 => Some(Event::WarmFor(run((*at % 3) as u8), at % 6)),
             10 => Some(Event::Warm(at % 6)),
             11 if *fails => Some(Event::Abort(run((*at % 3) as u8))),
+            _ if at % 2 == 0 => Some(Event::Evict(number((at % 9) as u64))),
             _ => Some(Event::Died(number((at % 9) as u64))),
         };
         if let Some(event) = event {
-            world.act(mode, bound, pool.on(event));
+            world.play(&mut pool, event);
         }
     }
     // Everything that is under way ends, and everybody lets go: nobody may be left waiting.
@@ -451,14 +577,15 @@ fn live(mode: Mode, max: usize, throws: &[Throw]) {
             let ticket = world.holding.pop_first()?.0;
             Some(Event::Released { ticket: Ticket(ticket), is_clean: true })
         });
-        world.act(mode, bound, pool.on(event.expect("one or the other")));
+        world.play(&mut pool, event.expect("one or the other"));
     }
     assert_eq!((world.waiting.len(), world.answered), (0, world.asked), "somebody was lost");
-    world.act(mode, bound, pool.on(Event::Close));
+    world.play(&mut pool, Event::Close);
     while let Some(event) = world.answer(0, false) {
-        world.act(mode, bound, pool.on(event));
+        world.play(&mut pool, event);
     }
     assert!(pool.is_empty() && world.alive.is_empty(), "something was left");
+    assert!(!pool.needs_ports() || world.free_ports == ports, "a port was lost");
 }
 
 proptest! {
@@ -467,14 +594,24 @@ proptest! {
         max in 1_usize..5,
         throws in prop::collection::vec((any::<u8>(), 0_usize..64, any::<bool>()), 1..300),
     ) {
-        live(Mode::Multi, max, &throws);
+        live(Pool::new(Mode::Multi, max), 0, &throws);
+    }
+
+    #[test]
+    fn never_more_than_the_ports_nobody_lost_and_order_kept(
+        max in 1_usize..5,
+        ports in 1_usize..4,
+        throws in prop::collection::vec((any::<u8>(), 0_usize..64, any::<bool>()), 1..300),
+    ) {
+        live(Pool::new(Mode::Multi, max).needing_ports(), ports, &throws);
+        live(Pool::new(Mode::Single, 4).needing_ports(), ports, &throws);
     }
 
     #[test]
     fn a_shared_container_is_the_only_one_whatever_happens(
         throws in prop::collection::vec((any::<u8>(), 0_usize..64, any::<bool>()), 1..300),
     ) {
-        live(Mode::Single, 4, &throws);
+        live(Pool::new(Mode::Single, 4), 0, &throws);
     }
 }
 

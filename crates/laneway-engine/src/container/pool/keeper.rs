@@ -8,19 +8,21 @@
 //! ```
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use laneway_core::id::RunId;
 use laneway_core::pool::{
-    Action, ContainerNumber, ContainerState, Event, Fault, Found, Mode, Pool, Ticket, Waiter,
+    Action, ContainerNumber, ContainerState, Event, Fault, Found, Mode, Pool, PoolNumber, PortDemand,
+    PortHolder, PortWaiter, Ticket, Waiter,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::calm::Calm;
-use super::vessel::{Recipe, Vessel, Yard};
-use super::{PoolView, Tally, Told, Transition};
+use super::ports::{Port, PortReport};
+use super::vessel::{Recipe, StartFailure, Vessel, Yard};
+use super::{Outlet, PoolView, Tally, Told, Transition};
 
 /// Pauses between two tries to remove a container: an engine that is down may be back in a moment.
 const REMOVE_AGAIN: Duration = Duration::from_millis(200);
@@ -31,11 +33,14 @@ pub(super) enum Message {
     Event(Event),
     Acquire {
         waiter: Waiter,
+        task: PortWaiter,
         timeout: Option<Duration>,
         /// After this use, instead of the pool's own.
         dormancy: Option<Duration>,
         reply: oneshot::Sender<Result<Arc<Vessel>, Fault>>,
     },
+    /// A port of the host for the first task that needs one. Dropped, it goes to the next pool.
+    Port(Port),
     /// Whatever rests is looked at: it may have died.
     LookAfter,
     /// Answered when nothing of the run is left.
@@ -57,8 +62,9 @@ pub(super) struct Common {
     pub(super) yard: Yard,
     /// Numbers containers over all pools: they are names as well.
     pub(super) containers: AtomicU64,
-    /// Where pools and transitions are told.
-    pub(super) told: Mutex<Option<mpsc::UnboundedSender<Told>>>,
+    /// Numbers the uses of containers over all pools, so that their order is known.
+    pub(super) uses: AtomicU64,
+    pub(super) outlet: Outlet,
     pub(super) tally: Tally,
     /// What tasks that begin go before.
     pub(super) calm: Calm,
@@ -66,9 +72,7 @@ pub(super) struct Common {
 
 impl Common {
     pub(super) fn tell(&self, what: Told) {
-        if let Some(told) = self.told.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            let _ = told.send(what);
-        }
+        self.outlet.tell(what);
     }
 }
 
@@ -80,7 +84,11 @@ impl Keeper {
             laneway_core::definition::PoolMode::Multi => Mode::Multi,
             laneway_core::definition::PoolMode::Single => Mode::Single,
         };
-        let pool = Pool::new(mode, max);
+        let (mut pool, mut port_number) = (Pool::new(mode, max), None);
+        if recipe.pool.needs_ports() {
+            pool = pool.needing_ports();
+            port_number = Some(common.yard.ports.join(sender.clone()));
+        }
         let view = PoolView {
             name,
             image: recipe.pool.container.image.clone(),
@@ -98,6 +106,7 @@ impl Keeper {
             waiting: HashMap::new(),
             dormancies: HashMap::new(),
             begun: HashMap::new(),
+            ports: PortState { number: port_number, ..PortState::default() },
             aborts: Vec::new(),
             closes: Vec::new(),
             sender: sender.clone(),
@@ -120,8 +129,24 @@ impl Keeper {
 
 struct Waiting {
     reply: oneshot::Sender<Result<Arc<Vessel>, Fault>>,
+    task: PortWaiter,
     dormancy: Option<Duration>,
     since: Instant,
+}
+
+/// What a loop knows of the ports of its pool. Empty for a pool that needs none.
+#[derive(Default)]
+struct PortState {
+    /// Of the pool in the line for ports.
+    number: Option<PoolNumber>,
+    /// Ports that have come and that no container has yet.
+    granted: Vec<Port>,
+    /// Grants since the last report.
+    received: usize,
+    /// The tasks that have containers.
+    users: HashMap<Ticket, (ContainerNumber, PortWaiter)>,
+    /// The number of the last use of each container.
+    last_used: HashMap<ContainerNumber, u64>,
 }
 
 struct Loop {
@@ -134,6 +159,7 @@ struct Loop {
     dormancies: HashMap<ContainerNumber, Duration>,
     /// When starts began, to know what a warm one saves.
     begun: HashMap<ContainerNumber, Instant>,
+    ports: PortState,
     aborts: Vec<(RunId, oneshot::Sender<()>)>,
     closes: Vec<oneshot::Sender<()>>,
     sender: mpsc::UnboundedSender<Message>,
@@ -147,12 +173,18 @@ impl Loop {
         while let Some(message) = messages.recv().await {
             match message {
                 Message::Event(event) => self.on(event),
-                Message::Acquire { waiter, timeout, dormancy, reply } => {
-                    self.waiting.insert(waiter.ticket, Waiting { reply, dormancy, since: Instant::now() });
+                Message::Acquire { waiter, task, timeout, dormancy, reply } => {
+                    let since = Instant::now();
+                    self.waiting.insert(waiter.ticket, Waiting { reply, task, dormancy, since });
                     if let Some(timeout) = timeout {
                         self.later(timeout, Event::TimedOut(waiter.ticket));
                     }
                     self.on(Event::Acquire(waiter));
+                }
+                Message::Port(port) => {
+                    self.ports.received += 1;
+                    self.ports.granted.push(port);
+                    self.on(Event::PortGranted);
                 }
                 Message::LookAfter => self.look_after(),
                 Message::Abort(run, done) => {
@@ -164,10 +196,16 @@ impl Loop {
                     self.on(Event::Close);
                 }
             }
+            // What no start took: its task has left, or found a container.
+            self.ports.granted.clear();
             self.answer();
+            self.report_ports();
             if !self.closes.is_empty() && self.pool.is_empty() {
                 break;
             }
+        }
+        if let Some(number) = self.ports.number {
+            self.common.yard.ports.leave(number);
         }
         // Whoever waits for a close sees its end when this is dropped.
     }
@@ -183,6 +221,12 @@ impl Loop {
             }
             if let Event::Canceled(ticket) = &event {
                 self.waiting.remove(ticket);
+            }
+            if let Event::Canceled(ticket) | Event::Released { ticket, .. } = &event
+                && let Some((container, _)) = self.ports.users.remove(ticket)
+            {
+                let number = self.common.uses.fetch_add(1, Ordering::Relaxed) + 1;
+                self.ports.last_used.insert(container, number);
             }
             for action in self.pool.on(event) {
                 events.extend(self.act(action));
@@ -208,10 +252,14 @@ impl Loop {
             }
             Action::Start(number) => {
                 self.begun.insert(number, Instant::now());
+                if let (Some(vessel), Some(port)) = (self.vessels.get(&number), self.ports.granted.pop()) {
+                    vessel.take_port(port);
+                }
                 let recipe = Arc::clone(&self.recipe);
                 self.effect(number, async move |vessel, common| match vessel.start(&common.yard, &recipe).await {
                     Ok(()) => Event::Started(number),
-                    Err(fault) => Event::StartFailed(number, fault),
+                    Err(StartFailure::Fault(fault)) => Event::StartFailed(number, fault),
+                    Err(StartFailure::PortTaken) => Event::PortLost(number),
                 });
             }
             Action::Wake(number) => {
@@ -253,13 +301,30 @@ impl Loop {
                 Event::Gone(number)
             }),
             Action::Hand { ticket, container, found } => return self.hand(ticket, container, found),
-            Action::Refuse { ticket, fault } => {
-                if let Some(waiting) = self.waiting.remove(&ticket) {
-                    let _ = waiting.reply.send(Err(fault));
-                }
+            Action::Refuse { ticket, fault } => self.refuse(ticket, fault),
+            Action::RefuseForPort { ticket } => {
+                let (pool, timeout) = (self.viewed.borrow().name.clone(), self.recipe.pool.acquire_timeout);
+                let ports = Box::new(self.common.yard.ports.in_use());
+                self.refuse(ticket, Fault::NoPort { pool, timeout, ports });
             }
+            Action::AskSparePort(run) => match self.common.yard.ports.spare() {
+                Some(port) => {
+                    self.ports.granted.push(port);
+                    return Some(Event::SparePort(run));
+                }
+                None => {
+                    let pool = self.viewed.borrow().name.clone();
+                    tracing::debug!(pool, "a container was not warmed: no host port is to spare");
+                }
+            },
         }
         None
+    }
+
+    fn refuse(&mut self, ticket: Ticket, fault: Fault) {
+        if let Some(waiting) = self.waiting.remove(&ticket) {
+            let _ = waiting.reply.send(Err(fault));
+        }
     }
 
     fn hand(&mut self, ticket: Ticket, number: ContainerNumber, found: Found) -> Option<Event> {
@@ -272,6 +337,9 @@ impl Loop {
         }
         if waiting.reply.send(Ok(Arc::clone(vessel))).is_err() {
             return unused;
+        }
+        if self.ports.number.is_some() {
+            self.ports.users.insert(ticket, (number, waiting.task));
         }
         self.common.tally.handed(found, waiting.since.elapsed());
         None
@@ -317,6 +385,7 @@ impl Loop {
         let left: Vec<ContainerNumber> = self.pool.states().map(|(number, _)| number).collect();
         self.vessels.retain(|number, _| left.contains(number));
         self.dormancies.retain(|number, _| left.contains(number));
+        self.ports.last_used.retain(|number, _| left.contains(number));
         let pool = &self.pool;
         for (_, done) in self.aborts.extract_if(.., |(run, _)| !pool.has_left(*run)) {
             let _ = done.send(());
@@ -329,5 +398,39 @@ impl Loop {
             view.counts = counts;
             view.containers = containers;
         });
+    }
+    /// Tells the line for ports what this pool needs, what it could free, and which containers hold
+    /// ports.
+    fn report_ports(&mut self) {
+        let Some(number) = self.ports.number else { return };
+        let mut demand = PortDemand { tickets: self.pool.port_tickets(), ..PortDemand::default() };
+        let mut holders = Vec::new();
+        for (container, state) in self.pool.states() {
+            let Some(vessel) = self.vessels.get(&container) else { continue };
+            let Some(port) = vessel.held_port() else { continue };
+            match state {
+                ContainerState::Dormant if self.pool.is_dormant(container) => {
+                    let used = self.ports.last_used.get(&container).copied().unwrap_or(0);
+                    demand.dormant.push((used, container));
+                }
+                ContainerState::Terminated => demand.ending += 1,
+                ContainerState::Starting
+                | ContainerState::Idle
+                | ContainerState::Running
+                | ContainerState::Dormant => {}
+            }
+            let mut users = self.ports.users.values().filter(|(of, _)| *of == container);
+            holders.push(PortHolder {
+                port,
+                pool: self.viewed.borrow().name.clone(),
+                container: vessel.name.clone(),
+                state,
+                task: users.next().map(|(_, task)| (task.run, task.step.clone())),
+            });
+        }
+        let task = |ticket: &Ticket| Some((*ticket, self.waiting.get(ticket)?.task.clone()));
+        let waiting = demand.tickets.iter().filter_map(task).collect();
+        let received = std::mem::take(&mut self.ports.received);
+        self.common.yard.ports.report(number, PortReport { demand, received, waiting, holders });
     }
 }

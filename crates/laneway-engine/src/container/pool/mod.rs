@@ -23,7 +23,10 @@ mod tally;
 mod task;
 mod vessel;
 
-use laneway_core::pool::{ContainerState, ContainerTaken, Counts, EndReason, Mode};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use laneway_core::pool::{ContainerState, ContainerTaken, Counts, EndReason, Mode, PoolFact};
+use tokio::sync::mpsc;
 
 pub use pools::{PoolMeans, Pools, Ready};
 pub(crate) use recorder::Recorder;
@@ -56,6 +59,29 @@ pub enum Told {
     Pulling(Pull),
     /// A task has a container, behind the transition that says so.
     Taken(ContainerTaken),
+    /// How the ports of the host are used has changed.
+    Ports(PoolFact),
+}
+
+/// Where pools publish what they do, until they are closed.
+#[derive(Debug, Clone, Default)]
+struct Outlet(Arc<Mutex<Option<mpsc::UnboundedSender<Told>>>>);
+
+impl Outlet {
+    fn new(sender: Option<mpsc::UnboundedSender<Told>>) -> Self {
+        Self(Arc::new(Mutex::new(sender)))
+    }
+
+    fn tell(&self, what: Told) {
+        if let Some(sender) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            let _ = sender.send(what);
+        }
+    }
+
+    /// The receiver sees the end of the stream.
+    fn close(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
 }
 
 /// How far the image of a pool is fetched.

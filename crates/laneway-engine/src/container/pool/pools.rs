@@ -11,7 +11,7 @@ use std::time::Duration;
 use laneway_core::definition;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::{Lane, Plan, Position};
-use laneway_core::pool::{Event, Fault, Ticket, Waiter};
+use laneway_core::pool::{Event, Fault, PortWaiter, Ticket, Waiter};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::calm::Calm;
@@ -21,7 +21,7 @@ use super::lease::Lease;
 use super::mounts::Mounts;
 use super::ports::SharedPorts;
 use super::vessel::{Recipe, Yard};
-use super::{PoolView, Tally, Told};
+use super::{Outlet, PoolView, Tally, Told};
 use crate::container::{Docker, HostMounts};
 use crate::warden::Warden;
 
@@ -97,6 +97,9 @@ pub(super) struct Wish<'a> {
     /// The run's directory.
     pub(super) dir: &'a Path,
     pub(super) dormancy: Option<Duration>,
+    /// The task's name, and its attempt.
+    pub(super) step: &'a str,
+    pub(super) attempt: u32,
 }
 
 impl Pools {
@@ -106,6 +109,7 @@ impl Pools {
                 tracing::debug!(%error, "this node may not mount; a warm container sees one directory only");
             })
             .ok();
+        let outlet = Outlet::new(means.told);
         let tail = means.session.to_string().replace('-', "").split_off(20);
         let yard = Yard {
             docker: means.docker,
@@ -113,7 +117,7 @@ impl Pools {
             host_mounts: means.host_mounts,
             labels: means.labels,
             prefix: format!("laneway-{tail}-warm-"),
-            ports: SharedPorts::new(means.ports),
+            ports: SharedPorts::new(means.ports, outlet.clone()),
             starts: Semaphore::new(means.start_concurrency.max(1)),
             scratch: means.scratch.join("warm"),
             mounts,
@@ -121,7 +125,8 @@ impl Pools {
         let common = Common {
             yard,
             containers: AtomicU64::new(0),
-            told: Mutex::new(means.told),
+            outlet,
+            uses: AtomicU64::new(0),
             tally: Tally::default(),
             calm: Calm::default(),
         };
@@ -157,7 +162,13 @@ impl Pools {
         let (reply, answer) = oneshot::channel();
         let waiter = Waiter { ticket, run: wish.run };
         let (timeout, dormancy) = (wish.pool.acquire_timeout, wish.dormancy);
-        keeper.tell(Message::Acquire { waiter, timeout, dormancy, reply });
+        let task = PortWaiter {
+            pool: wish.pool.name.clone(),
+            run: wish.run,
+            step: wish.step.to_owned(),
+            attempt: wish.attempt,
+        };
+        keeper.tell(Message::Acquire { waiter, task, timeout, dormancy, reply });
         // A loop that is over drops what it was told.
         let mut leaving = Leaving { ticket, keeper: Some(&keeper) };
         let vessel = answer.await.unwrap_or(Err(Fault::Closed));
@@ -263,8 +274,7 @@ impl Pools {
     pub async fn close(&self) {
         self.keepers().is_closed = true;
         self.ask_all(Message::Close).await;
-        // Whoever listens sees the end.
-        drop(self.0.common.told.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.0.common.outlet.close();
     }
 
     async fn ask_all(&self, ask: impl Fn(oneshot::Sender<()>) -> Message) {

@@ -45,6 +45,7 @@ impl Recorder {
                         Told::Moved(moved) => facts.push(fact(moved)),
                         Told::Pulling(pull) => facts.push(pulled(pull)),
                         Told::Taken(taken) => facts.push(taken.into()),
+                        Told::Ports(ports) => facts.push(ports),
                     }
                 }
                 if !pools.is_empty() {

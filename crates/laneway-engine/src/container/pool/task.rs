@@ -17,6 +17,7 @@ use laneway_core::definition;
 use laneway_core::id::RunId;
 use laneway_core::output::LIMIT;
 use laneway_core::pool::Fault;
+use laneway_core::shell::ScriptForm;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
@@ -30,9 +31,6 @@ use crate::effect::{self, Effects};
 use crate::log::{self, HEADER, Stream};
 use crate::process::{Ending, Outcome, Program, StopSignal, take_output};
 use crate::secret::Masks;
-
-/// What is larger is not handed over as an argument.
-const INLINE: usize = 100 * 1024;
 
 /// A process in the background may hold the output open: how often the engine is asked whether the program itself has ended.
 const ASK_FIRST: Duration = Duration::from_millis(100);
@@ -111,7 +109,14 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
     let mut turn = Turn { left: job.pool.max.get().saturating_add(TRIES), deadline };
     loop {
         turn.left = turn.left.saturating_sub(1);
-        let wish = Wish { pool: &job.pool, run: job.run, dir: &job.dir, dormancy: job.dormancy };
+        let wish = Wish {
+            pool: &job.pool,
+            run: job.run,
+            dir: &job.dir,
+            dormancy: job.dormancy,
+            step: &job.step,
+            attempt: job.attempt,
+        };
         let lease = tokio::select! {
             biased;
             () = stop.asked() => return never_ran(Outcome::Stopped),
@@ -146,8 +151,9 @@ async fn refused(fault: Fault, pools: &Pools, stop: &StopSignal) -> Outcome {
     match fault {
         Fault::EngineLost(_) => Outcome::EngineLost(why),
         Fault::StartFailed(_) | Fault::Closed => Outcome::StartFailed(why),
-        // What is removed keeps its place, and without an engine nothing is ever removed: that is what it has waited for then.
-        Fault::TimedOut { .. } => match lost(pools.docker(), stop).await {
+        // What is removed keeps its place and its port, and without an engine nothing is ever
+        // removed: then it has waited for the engine.
+        Fault::TimedOut { .. } | Fault::NoPort { .. } => match lost(pools.docker(), stop).await {
             Some(error) => Outcome::EngineLost(error.to_string()),
             None => Outcome::StartFailed(why),
         },
@@ -258,23 +264,17 @@ async fn exec(
 
 /// What is executed, and a file for it where it has to be one.
 fn argv(program: &Program, aside: &Path, inside: &str) -> std::io::Result<Vec<String>> {
-    let (text, name, args) = match program {
+    let (text, name, args, shell) = match program {
         Program::Command { argv } => return Ok(argv.clone()),
-        Program::Script { text, name, args } => (text, name, args),
+        Program::Script { text, name, args, shell } => (text, name, args, shell),
     };
-    let is_program = text.starts_with("#!");
-    let mut argv: Vec<String> = Vec::new();
-    if is_program || text.len() > INLINE {
-        files::write_script(aside, text)?;
-        if !is_program {
-            argv.extend(["/bin/sh", "-e"].map(str::to_owned));
+    Ok(match shell.form(text, true) {
+        ScriptForm::Text => shell.with_text(text, name, args),
+        form @ (ScriptForm::File | ScriptForm::Executable) => {
+            files::write_script(aside, text)?;
+            shell.with_file(form, &format!("{inside}/script"), args)
         }
-        argv.push(format!("{inside}/script"));
-    } else {
-        argv.extend(["/bin/sh", "-e", "-c", text, name].map(str::to_owned));
-    }
-    argv.extend(args.iter().cloned());
-    Ok(argv)
+    })
 }
 
 /// How urgently its end was asked for.

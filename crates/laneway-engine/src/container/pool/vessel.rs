@@ -87,6 +87,26 @@ pub(super) struct Vessel {
     is_ending: tokio::sync::Mutex<bool>,
 }
 
+/// Why a container did not start.
+#[derive(Debug)]
+pub(super) enum StartFailure {
+    Fault(Fault),
+    /// Other programs took its port and those tried in its place, or no other port was free.
+    PortTaken,
+}
+
+impl From<Fault> for StartFailure {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Error> for StartFailure {
+    fn from(error: Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
 /// What is known of one that has started.
 #[derive(Debug)]
 struct Known {
@@ -133,8 +153,20 @@ impl Vessel {
         self.place.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Gives it a port of the host, before it starts.
+    pub(super) fn take_port(&self, port: Port) {
+        let before = self.port.lock().unwrap_or_else(PoisonError::into_inner).replace(port);
+        // Dropped when the lock is released: its port may be granted to another pool at once.
+        drop(before);
+    }
+
+    /// The port of the host that it holds.
+    pub(super) fn held_port(&self) -> Option<u16> {
+        self.port.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|port| port.number)
+    }
+
     /// Makes it, starts it and waits until it is healthy. Whatever the outcome: `remove` leaves nothing of it.
-    pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), Fault> {
+    pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), StartFailure> {
         let _permit = yard.starts.acquire().await.map_err(|_| Fault::Closed)?;
         let (id, port) = self.up(yard, recipe).await?;
         self.until_healthy(yard, recipe, &id, port).await?;
@@ -147,9 +179,9 @@ impl Vessel {
         Ok(())
     }
 
-    /// Makes it and starts it; gives its id, and the port at which it will answer. Two nodes that look at the same moment find the same
-    /// port free, so one that was taken in between is passed over.
-    async fn up(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), Fault> {
+    /// Makes it and starts it. Returns its id, and the port at which it will answer. Two nodes may
+    /// find the same port free at the same moment, so a port that was taken in between is replaced.
+    async fn up(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), StartFailure> {
         let mut body = None;
         let mut tried = 0;
         loop {
@@ -157,10 +189,13 @@ impl Vessel {
             let (id, port) = self.make(yard, recipe, &mut body).await?;
             match yard.docker.start(&id).await {
                 Ok(()) => return Ok((id, port)),
-                Err(error) if error.is_port_taken() && tried < PORTS => {
+                Err(error) => {
+                    let taken = self.held_port().filter(|_| error.is_port_taken());
+                    let Some(taken) = taken else { return Err(error.into()) };
                     yard.docker.remove(&id).await?;
+                    let other = if tried < PORTS { yard.ports.replace(taken) } else { None };
+                    self.take_port(other.ok_or(StartFailure::PortTaken)?);
                 }
-                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -180,8 +215,7 @@ impl Vessel {
             Some(body) => body,
             None => body.insert(self.body(yard, recipe).map_err(Fault::StartFailed)?),
         };
-        let port = self.map_port(yard, recipe, body).map_err(Fault::StartFailed)?;
-        let port = port.or_else(|| own_port(recipe));
+        let port = self.map_port(recipe, body).or_else(|| own_port(recipe));
         // Before it is made: from here on it does not outlive this node.
         yard.warden.hold(yard.docker.host(), &self.name);
         let id = yard.docker.create(&self.name, body.clone()).await.inspect_err(|error| {
@@ -192,26 +226,17 @@ impl Vessel {
         Ok((id, port))
     }
 
-    /// Gives its endpoint a port of the host, another one than it may have had. `None`: it serves nothing, or has the host's own network.
-    fn map_port(
-        &self,
-        yard: &Yard,
-        recipe: &Recipe,
-        body: &mut ContainerCreateBody,
-    ) -> Result<Option<u16>, String> {
-        let endpoint = recipe.pool.endpoint.as_ref().filter(|_| own_port(recipe).is_none());
-        let Some(endpoint) = endpoint else { return Ok(None) };
-        let mut own = self.port.lock().unwrap_or_else(PoisonError::into_inner);
-        // Given back first: it may be free again when all others have been tried.
-        drop(own.take());
-        let port = yard.ports.take().map_err(|error| error.to_string())?;
-        let (inside, number) = (format!("{}/tcp", endpoint.port), port.number);
-        *own = Some(port);
+    /// Maps its endpoint to the port that it holds. `None` if it serves nothing, or has the network
+    /// of the host.
+    fn map_port(&self, recipe: &Recipe, body: &mut ContainerCreateBody) -> Option<u16> {
+        let endpoint = recipe.pool.endpoint.as_ref()?;
+        let number = self.held_port()?;
+        let inside = format!("{}/tcp", endpoint.port);
         let at = PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(number.to_string()) };
         body.exposed_ports = Some(vec![inside.clone()]);
         let host = body.host_config.get_or_insert_default();
         host.port_bindings = Some(HashMap::from([(inside, Some(vec![at]))]));
-        Ok(Some(number))
+        Some(number)
     }
 
     fn body(&self, yard: &Yard, recipe: &Recipe) -> Result<ContainerCreateBody, String> {
@@ -391,7 +416,8 @@ impl Vessel {
             yard.docker.remove(&self.name).await?;
         }
         yard.warden.release(&self.name);
-        drop(self.port.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(port);
         drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Err(error) = self.shelf.remove() {
             tracing::debug!(container = self.name, %error, "a warm container's files could not be removed");
@@ -443,8 +469,7 @@ async fn health(docker: &Docker, pool: &definition::Pool, id: &str, port: Option
 
 /// The port of a container that has the host's own network: there is nothing to map.
 fn own_port(recipe: &Recipe) -> Option<u16> {
-    let is_host = recipe.pool.container.network.as_deref() == Some("host");
-    recipe.pool.endpoint.as_ref().filter(|_| is_host).map(|endpoint| endpoint.port)
+    recipe.pool.endpoint.as_ref().filter(|_| !recipe.pool.needs_ports()).map(|endpoint| endpoint.port)
 }
 
 fn bind(source: PathBuf, target: &str) -> Bind {

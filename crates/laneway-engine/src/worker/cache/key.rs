@@ -7,10 +7,11 @@ use std::path::Path;
 
 use laneway_core::artifact::ArtifactPattern;
 use laneway_core::cache::{Cache, MAX_FILE_PARTS, Part, Parts};
-use laneway_core::definition::{Action, Container, Housing};
+use laneway_core::definition::{Action, Container, Housing, is_input};
 use laneway_core::expression::{Scope, Template};
 use laneway_core::growth::parse_name;
 use laneway_core::hash::{ContentHash, Hasher};
+use laneway_core::shell::Shell;
 use laneway_store::model::Claim;
 use serde_json::{Map, Value, json};
 
@@ -43,7 +44,8 @@ pub(super) async fn parts(
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     parts.add(Part::Platform, platform.as_bytes());
     let command = command(&step.action, &scope)?;
-    parts.add(Part::Command, json!([command, step.workdir]).to_string().as_bytes());
+    let workdir = step.workdir(&scope).map_err(Error::Expression)?;
+    parts.add(Part::Command, json!([command, workdir]).to_string().as_bytes());
     if let Some(key) = &cache.key {
         let key = key.render(&scope).map_err(|error| Error::Expression(format!("`cache.key`: {error}")))?;
         parts.add(Part::Key, key.as_bytes());
@@ -55,7 +57,9 @@ pub(super) async fn parts(
     for (name, template) in plan.workflow.env.iter().chain(&step.env) {
         parts.add(Part::Env(name.clone()), rendered(template, &scope, name)?.as_bytes());
     }
-    let mut declared: Vec<&str> = step.files().artifacts.iter().map(ArtifactPattern::as_str).collect();
+    let declared = step.files().artifacts.iter().map(|path| path.pattern(&scope));
+    let declared = declared.collect::<Result<Vec<_>, _>>().map_err(Error::Expression)?;
+    let mut declared: Vec<&str> = declared.iter().map(ArtifactPattern::as_str).collect();
     declared.sort_unstable();
     parts.add(Part::Artifacts, json!(declared).to_string().as_bytes());
     match step.housing() {
@@ -72,7 +76,7 @@ pub(super) async fn parts(
             image(setting, &pool.container, step.timeout, stop, &mut parts).await?;
         }
     }
-    given(setting, claim, &mut parts).await?;
+    given(setting, claim, &scope, &mut parts).await?;
     if let Some(dir) = place.workdir.filter(|_| !cache.files.is_empty()) {
         let (dir, patterns) = (dir.to_owned(), cache.files.clone());
         let looked = tokio::task::spawn_blocking(move || files(&dir, &patterns)).await;
@@ -100,7 +104,11 @@ fn command(action: &Action, scope: &Scope) -> Result<Value, Error> {
         args.iter().map(|arg| rendered(arg, scope, "args")).collect::<Result<Vec<String>, Error>>()
     };
     Ok(match action {
-        Action::Run { script, args } => json!(["run", script, all(args)?]),
+        // The key of a step under the default shell is what it was before there was another.
+        Action::Run { script, args, shell: Shell::Sh } => json!(["run", script, all(args)?]),
+        Action::Run { script, args, shell } => {
+            json!(["run", script, all(args)?, shell.words(shell.form(script, false))])
+        }
         Action::Command { argv, args } => json!(["command", argv, all(args)?]),
         Action::Function { name, with } => {
             let mut input = Map::new();
@@ -157,16 +165,16 @@ async fn image(
 }
 
 /// What other steps left for it.
-async fn given(setting: &Setting, claim: &Claim, parts: &mut Parts) -> Result<(), Error> {
-    let inputs = &claim.head.plan.step(claim.at.position).files().inputs;
+async fn given(setting: &Setting, claim: &Claim, scope: &Scope, parts: &mut Parts) -> Result<(), Error> {
+    let inputs = claim.head.plan.step(claim.at.position).inputs(scope).map_err(Error::Expression)?;
     if inputs.is_empty() {
         return Ok(());
     }
     let left = setting.store.artifacts(claim.head.run).await;
     for view in left.map_err(|error| Error::Unknown(error.to_string()))? {
         // Those of items are given under the name of their step.
-        let (step, item) = parse_name(&view.step);
-        if inputs.iter().any(|input| input == step) {
+        let (_, item) = parse_name(&view.step);
+        if inputs.iter().any(|input| is_input(input, &view.step)) {
             let artifact = view.artifact;
             let hash = marked(&artifact.hash, artifact.is_executable);
             let name = match item {

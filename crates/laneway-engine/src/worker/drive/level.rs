@@ -90,7 +90,7 @@ impl Loop {
             Outcome::Failed { detail, .. } => detail.clone(),
             Outcome::Succeeded { .. } | Outcome::Cached(_) | Outcome::Canceled { .. } => String::new(),
         };
-        let end = End { claim: at, outcome, took: ended.took, log: ended.log };
+        let end = End { claim: at, outcome, took: ended.took, log: ended.log, layer: ended.layer };
         let Follows { again, stop, over } = self.levels.ended(end);
         if let (Some(delay), Some(claim)) = (again, running.claim) {
             let text = format!("{why}; tried again {}", in_words(delay));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_store::ClaimRef;
-use laneway_store::model::Ask;
+use laneway_store::model::{Ask, CancelMode};
 use laneway_torture::{Point, echoes, pass};
 use tokio::time::Instant;
 
@@ -87,7 +87,8 @@ impl Loop {
         let mut late = Vec::new();
         while let Some(claim) = self.lineup.next(self.busy() + self.levels.wanting()) {
             pass(Point::Claimed);
-            if !self.passages.may_start(&claim, std::time::Instant::now()) {
+            let task = (claim.at.run, claim.at.position);
+            if !self.late_claims.may_start(task, claim.start_by, std::time::Instant::now()) {
                 self.lineup.left(claim.at);
                 late.push(claim.at);
                 continue;
@@ -177,7 +178,8 @@ impl Loop {
         }
         let Aim::Run { run, by, .. } = &self.aim else { return };
         let (store, run, by) = (Arc::clone(&self.store), *run, by.clone());
-        self.say(async move { Message::Canceled(store.cancel(run, &by).await) });
+        let mode = if self.urge == Urge::Kill { CancelMode::Now } else { CancelMode::CleanUp };
+        self.say(async move { Message::Canceled(store.cancel(run, &by, mode).await) });
     }
 
     pub(super) fn promote(&mut self, why: Promotion) {

@@ -3,7 +3,7 @@
 use laneway_core::class::Offer;
 use laneway_core::definition::{Source, compile};
 use laneway_core::state::TaskStatus;
-use laneway_store::model::{Ask, NewSession, Submission};
+use laneway_store::model::{Ask, CancelMode, NewSession, Submission};
 use laneway_store::{Open, open};
 
 use super::*;
@@ -30,6 +30,7 @@ fn submission(dir: &std::path::Path, session: SessionId, workflow: &str) -> Subm
         origin: None,
         parent: None,
         no_cache: false,
+        end_by: None,
     }
 }
 
@@ -51,10 +52,24 @@ async fn loop_for(
 ) -> Loop {
     let path = dir.join("laneway.db");
     let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
+    loop_on(store, aim, dir, workflow, functions).await
+}
+
+async fn loop_on(
+    store: Arc<dyn Store>,
+    aim: impl FnOnce(RunId) -> Aim,
+    dir: &std::path::Path,
+    workflow: &str,
+    functions: Functions,
+) -> Loop {
     let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
     let run = store.submit(submission(dir, session, workflow)).await.expect("a run");
     let kill_grace = Duration::from_secs(1);
-    let places = Places { store_dir: dir.to_owned(), scratch: dir.to_owned(), ground: Ground::Caller };
+    let places = Places {
+        store_dir: dir.to_owned(),
+        scratch: dir.to_owned(),
+        ground: Ground::Caller { pass_env: None },
+    };
     // Nothing is started here, so any program will do.
     let command = WardenCommand {
         program: "/bin/true".into(),
@@ -62,12 +77,13 @@ async fn loop_for(
         lock: None,
         lease: None,
         use_cgroups: false,
+        is_leased: false,
     };
     let warden = Warden::start(command).expect("a process");
     let setting = Setting {
         store: Arc::clone(&store),
         places,
-        workspaces: Workspaces::new(Arc::clone(&store), dir.to_owned(), dir.to_owned()),
+        workspaces: Workspaces::new(Arc::clone(&store), dir.to_owned(), dir.to_owned(), u64::MAX),
         courier: None,
         kill_grace,
         warden: warden.clone(),
@@ -96,6 +112,7 @@ async fn loop_for(
         counts: Counts::default(),
         max_poll_interval: Duration::from_secs(15),
         takes_results: true,
+        workspace_max_bytes: crate::WORKSPACE_MAX_BYTES,
     };
     Loop::new(means, aim(run), setting)
 }
@@ -232,7 +249,7 @@ async fn node_that_leaves_does_not_wait_for_what_cannot_be_read() {
         session: work.session,
     };
     let outcome = Outcome::Canceled { reason: Reason::Canceled };
-    work.recording = Some(vec![Finished { claim, outcome, took: Duration::ZERO }]);
+    work.recording = Some(vec![Finished::new(claim, outcome, Duration::ZERO)]);
     work.urge = Urge::Cancel;
     work.on_message(Message::Recorded(Wanted::default(), Err(unreadable()))).expect("it goes on to its end");
     work.on_message(Message::GivenBack(vec![claim], Err(unreadable()))).expect("it goes on to its end");
@@ -296,7 +313,7 @@ async fn drive_beside_another(dir: &std::path::Path, deafen: impl FnOnce(&mut Lo
         {
             let _ = tokio::time::timeout(Duration::from_millis(20), changes.changed()).await;
         }
-        other.cancel(run, "ada").await.expect("canceled");
+        other.cancel(run, "ada", CancelMode::CleanUp).await.expect("canceled");
     };
     let both = async { tokio::join!(work.run(Control::new()), cancel).0 };
     let status = tokio::time::timeout(Duration::from_secs(60), both).await.expect("the run ends");
@@ -369,24 +386,48 @@ fn quick_and_long(gate: &watch::Receiver<bool>) -> Functions {
     })
 }
 
-/// A list of short items beside steps that fill every slot, again and again: what is taken ahead of them is not taken
-/// and given back until they end.
 #[tokio::test]
 async fn worker_does_not_take_ahead_and_give_back_again_and_again_while_its_slots_are_busy() {
-    const ROUNDS: usize = 5;
-    const ITEMS: usize = 3_000;
     let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("laneway.db");
+    let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
+    gives_back_next_to_nothing(store, dir.path(), 3_000).await;
+}
+
+/// A schema of its own on the tests' server, as a URL.
+#[expect(clippy::disallowed_methods, reason = "a tool of the test, and no step")]
+fn schema(name: &str) -> String {
+    let server = std::env::var("LANEWAY_TEST_POSTGRES").expect("run this with `cargo xtask postgres`");
+    let name = format!("{name}_{}", std::process::id());
+    let mut psql = std::process::Command::new("psql");
+    let made = psql.args([&server, "-qc", &format!("CREATE SCHEMA {name}")]).status();
+    assert!(made.expect("psql runs").success());
+    let mark = if server.contains('?') { '&' } else { '?' };
+    format!("{server}{mark}options=-csearch_path%3D{name}")
+}
+
+#[tokio::test]
+async fn worker_does_not_take_ahead_and_give_back_again_and_again_on_postgres() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&schema("busy"), Open::Create).expect("a store");
+    gives_back_next_to_nothing(store, dir.path(), 2_000).await;
+}
+
+/// A list of short items beside steps that fill every slot, again and again: what is taken ahead of them goes back once
+/// for each time.
+async fn gives_back_next_to_nothing(store: Arc<dyn Store>, dir: &std::path::Path, items: usize) {
+    const ROUNDS: usize = 5;
     let (open, gate) = watch::channel(false);
     let functions = quick_and_long(&gate);
     let aim = |_| Aim::Any { shutdown_grace: Duration::from_secs(1), watches_engine: false };
-    let mut work = loop_for(aim, dir.path(), WORKFLOW, functions.clone()).await;
+    let mut work = loop_on(store, aim, dir, WORKFLOW, functions.clone()).await;
     let names = functions.names().map(str::to_owned).collect();
     let offer = Offer { node: "busy:1".into(), functions: names, ..Offer::default() };
     let session = NewSession { offer: Some(offer), ..NewSession::ephemeral("busy:1", 4) };
     work.session = work.store.register(session).await.expect("a session");
     let (store, session, counts) = (Arc::clone(&work.store), work.session, work.counts.clone());
-    let items = format!("steps:\n  each: {{function: quick, for_each: {:?}}}\n", [0; ITEMS]);
-    let submitted = Submission { max_parallel: 64, ..submission(dir.path(), session, &items) };
+    let list = format!("steps:\n  each: {{function: quick, for_each: {:?}}}\n", vec![0; items]);
+    let submitted = Submission { max_parallel: 64, ..submission(dir, session, &list) };
     let each = store.submit(Submission { is_shared: true, ..submitted }).await.expect("a run");
     let control = Control::new();
     let mut worker = tokio::spawn({
@@ -418,7 +459,7 @@ async fn worker_does_not_take_ahead_and_give_back_again_and_again_while_its_slot
                 .map(|name| format!("  {name}: {{function: long, priority: 100}}\n"))
                 .concat();
         open.send_replace(false);
-        let submitted = submission(dir.path(), session, &long);
+        let submitted = submission(dir, session, &long);
         let run = store.submit(Submission { is_shared: true, ..submitted }).await.expect("a run");
         until(&|state| status(state, TaskStatus::Running) == 4, run).await;
         // So long that what is held ahead goes back five times.
@@ -426,11 +467,12 @@ async fn worker_does_not_take_ahead_and_give_back_again_and_again_while_its_slot
         open.send_replace(true);
         until(&|state| state.status.is_final(), run).await;
         before = ended(&store.run_state(each).await.expect("a run"));
-        assert!(before < ITEMS, "the list was too short for round {round}");
+        assert!(before < items, "the list was too short for round {round}");
     }
     until(&|state| state.status.is_final(), each).await;
     let tally = counts.tally();
-    assert!(tally.claims >= ITEMS as u64, "{tally:?}");
+    assert!(tally.claims >= items as u64, "{tally:?}");
+    // At most what the slots hold ahead, once for each time in which they are busy.
     assert!(tally.returned <= 4 * ROUNDS as u64, "{} were given back", tally.returned);
     let state = store.run_state(each).await.expect("a run");
     assert!(state.tasks.iter().all(|task| task.attempt <= 1), "each was executed once");

@@ -15,7 +15,7 @@ use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
 use crate::wire::{self, ClaimWord, EffectAnswer, EffectFate};
 
-/// What an execution may be called.
+/// Longest name of an execution, in characters.
 const MAX_EXECUTION: usize = 64;
 
 pub(crate) async fn begin(
@@ -26,6 +26,7 @@ pub(crate) async fn begin(
 ) -> Answer<Json<wire::BegunEffect>> {
     let (worker, _) = Worker::known(app, &caller, &session).await?;
     let id = checked(&asked.name, &asked.key, &asked.execution)?;
+    asked.gone.as_deref().map_or(Ok(()), |gone| check_execution("gone", gone))?;
     let Some(claim) = held(&worker, asked.claim).await? else {
         return Ok(Json(told(EffectAnswer::Lost, None)));
     };
@@ -68,9 +69,6 @@ pub(crate) async fn commit(
 ) -> Answer<Json<wire::CommittedEffect>> {
     let (worker, _) = Worker::known(app, &caller, &session).await?;
     let id = checked(&asked.name, &asked.key, &asked.execution)?;
-    if asked.status == EffectStatus::Started {
-        return Err(Problem::new(Code::Unprocessable, "`status` is done or failed"));
-    }
     let Some(claim) = held(&worker, asked.claim).await? else {
         return Ok(Json(wire::CommittedEffect { fate: EffectFate::Lost, why: None }));
     };
@@ -81,10 +79,11 @@ pub(crate) async fn commit(
             MAX_STDOUT / 1024
         )
     });
-    let exit_code = i32::from(asked.status == EffectStatus::Failed);
+    let status = EffectStatus::from(asked.status);
+    let exit_code = i32::from(status == EffectStatus::Failed);
     let stdout = if lacks.is_none() { text.into_bytes() } else { Vec::new() };
     let result = EffectResult { exit_code, stdout, output: String::new(), lacks: lacks.clone() };
-    let wire::CommitEffect { execution, status, took_ms, .. } = asked;
+    let wire::CommitEffect { execution, took_ms, .. } = asked;
     let end = EffectEnd { id, execution, status, result, took_ms };
     let fate = worker.app.store.commit_effect(claim, end).await.map_err(Worker::refusal)?;
     let fate = match (EffectFate::from(fate), &lacks) {
@@ -99,11 +98,19 @@ fn told(answer: EffectAnswer, why: Option<String>) -> wire::BegunEffect {
 }
 
 fn checked(name: &str, key: &str, execution: &str) -> Answer<EffectId> {
-    let bad = |what: String| Problem::new(Code::Unprocessable, what);
-    if execution.is_empty() || execution.len() > MAX_EXECUTION || execution.chars().any(char::is_control) {
-        return Err(bad(format!("`execution` must be 1 to {MAX_EXECUTION} characters")));
+    check_execution("execution", execution)?;
+    EffectId::new(name, key).map_err(|error| Problem::new(Code::Unprocessable, error.to_string()))
+}
+
+/// Rejects what cannot name an execution, as the description does (`wire::BeginEffect`).
+fn check_execution(field: &str, execution: &str) -> Answer<()> {
+    let is_short = (1..=MAX_EXECUTION).contains(&execution.chars().count());
+    if is_short && !execution.chars().any(char::is_control) {
+        return Ok(());
     }
-    EffectId::new(name, key).map_err(|error| bad(error.to_string()))
+    let detail =
+        format!("`{field}` must be 1 to {MAX_EXECUTION} characters, and none of them a control character");
+    Err(Problem::new(Code::Unprocessable, detail))
 }
 
 /// The claim, of a run that can be read.

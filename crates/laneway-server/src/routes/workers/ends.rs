@@ -16,7 +16,7 @@ use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path};
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
-use crate::wire::{self, ClaimFate, ClaimWord, FateWord, TaskEnd};
+use crate::wire::{self, ClaimFate, ClaimWord, EndReason, FateWord, TaskEnd};
 
 /// What is said at once.
 const MOST: usize = 1_000;
@@ -24,9 +24,8 @@ const MOST: usize = 1_000;
 /// Why something failed is told in lists: its end is what matters, and the log has all of it.
 const MAX_DETAIL: usize = 4_000;
 
-/// Why a worker may say that a task failed.
-const REASONS: [Reason; 6] =
-    [Reason::Error, Reason::Exit, Reason::Signal, Reason::Timeout, Reason::StartFailed, Reason::BadOutput];
+/// The most milliseconds that a task may have taken: a database adds them up.
+const MAX_TOOK_MS: u64 = 1_000_000_000_000_000;
 
 pub(crate) async fn start(
     State(app): State<App>,
@@ -66,7 +65,7 @@ pub(crate) async fn finish(
         let outcome = outcome(&result, &view)?;
         let claim = worker.claim(word).await?;
         let took = took(&result, &view);
-        ends.push((word, claim.map(|claim| Finished { claim, outcome, took })));
+        ends.push((word, claim.map(|claim| Finished::new(claim, outcome, took))));
     }
     let store = &worker.app.store;
     let said = |ends| async move { Ok(store.finish(ends, None).await?.fates) };
@@ -102,7 +101,7 @@ fn outcome(result: &wire::TaskResult, view: &RemoteView) -> Answer<Outcome> {
             }
         }
         TaskEnd::Failed => {
-            let reason = reason(result.reason.as_deref())?;
+            let reason = reason(result.reason)?;
             let detail = result.detail.as_deref().unwrap_or("the worker did not say why");
             failed(reason, clipped(detail))
         }
@@ -110,7 +109,7 @@ fn outcome(result: &wire::TaskResult, view: &RemoteView) -> Answer<Outcome> {
             let claim = result.claim.held_by(view.session);
             match view.stops.iter().find(|stop| stop.claim == claim) {
                 Some(stop) => Outcome::Canceled { reason: stop.reason },
-                None if result.reason.as_deref() == Some(Reason::Timeout.as_str()) => {
+                None if result.reason == Some(EndReason::Timeout) => {
                     failed(Reason::Timeout, "it took longer than it may".to_owned())
                 }
                 // Nobody asked for it, so that is how it ended.
@@ -120,11 +119,11 @@ fn outcome(result: &wire::TaskResult, view: &RemoteView) -> Answer<Outcome> {
     })
 }
 
-fn reason(word: Option<&str>) -> Answer<Reason> {
-    let Some(word) = word else { return Ok(Reason::Error) };
-    REASONS.into_iter().find(|reason| reason.as_str() == word).ok_or_else(|| {
-        let words: Vec<&str> = REASONS.iter().map(|reason| reason.as_str()).collect();
-        Problem::new(Code::Unprocessable, format!("`reason` is one of {}", words.join(", ")))
+fn reason(word: Option<EndReason>) -> Answer<Reason> {
+    word.map_or(Some(Reason::Error), EndReason::of_failure).ok_or_else(|| {
+        let detail =
+            "`reason` of a task that failed is error, exit, signal, timeout, start_failed or bad_output";
+        Problem::new(Code::Unprocessable, detail)
     })
 }
 
@@ -141,7 +140,7 @@ fn took(result: &wire::TaskResult, view: &RemoteView) -> Duration {
     let claim = result.claim.held_by(view.session);
     let started_at = view.held.iter().find(|(held, _)| *held == claim).and_then(|(_, at)| *at);
     let seen = started_at.map(|at| view.observed_at.since(at)).unwrap_or_default();
-    result.took_ms.map_or(seen, Duration::from_millis)
+    result.took_ms.map_or(seen, |took_ms| Duration::from_millis(took_ms.min(MAX_TOOK_MS)))
 }
 
 fn few(count: usize) -> Answer<()> {

@@ -18,6 +18,10 @@ use crate::problem::Answer;
 use crate::service::App;
 use crate::wire::{self, ClaimWord, millis};
 
+/// How often a task for a remote worker takes new passages before it is handed out late: a service
+/// whose requests take longer than a passage would give it back for ever.
+const MAX_PASSAGES: u32 = 8;
+
 /// Tasks of one answer.
 const MOST: u32 = 100;
 
@@ -85,7 +89,8 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
     if limit > 0 && !view.is_draining {
         let ask = Ask { session: worker.session, run: None, limit, ahead: 0 };
         let taken = store.claim(ask).await.map_err(Worker::refusal)?;
-        let (late, taken): (Vec<Claim>, Vec<Claim>) = taken.into_iter().partition(Claim::is_late);
+        let has_to_pass_again = |claim: &Claim| claim.is_late() && claim.at.given_back() < MAX_PASSAGES;
+        let (late, taken): (Vec<Claim>, Vec<Claim>) = taken.into_iter().partition(has_to_pass_again);
         if !late.is_empty() {
             let late = late.into_iter().map(|claim| claim.at).collect();
             store.give_back(late).await.map_err(Worker::refusal)?;
@@ -117,7 +122,7 @@ async fn task(worker: &Worker, claim: &Claim) -> Answer<Option<wire::WorkerTask>
         // It is held, and given with the next answer.
         Err(Unready::Store(error)) => return Err(error.into()),
         Err(Unready::Ended(outcome)) => {
-            let ended = Finished { claim: claim.at, outcome, took: Duration::ZERO };
+            let ended = Finished::new(claim.at, outcome, Duration::ZERO);
             store.finish(vec![ended], None).await.map_err(Worker::refusal)?;
             return Ok(None);
         }

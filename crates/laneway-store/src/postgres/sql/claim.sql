@@ -5,6 +5,8 @@
 -- or one whose last attempt still shows): to pass that over would let it wait for ever.
 -- Runs that this one has started are of its class, and are claimed with it; nothing of them is held ahead.
 -- A session that is over, or whose lease has ended, gets nothing; a run that is set aside gives nothing.
+-- What is available is walked from behind the place $8, $9, $10 (rank, run, position): the head of the line, unless
+-- the server cannot remove dead rows (claim_cursor.rs).
 -- Index: tasks_available, and tasks_waiting.
 WITH holder AS MATERIALIZED (
     SELECT 1 FROM sessions
@@ -13,7 +15,7 @@ WITH holder AS MATERIALIZED (
 ),
 available AS MATERIALIZED (
     SELECT run_no, position, rank, true AS is_available, run_no = $1 AS is_clean FROM tasks
-    WHERE status = 'available' AND class = $2 AND EXISTS (SELECT 1 FROM holder)
+    WHERE status = 'available' AND class = $2 AND EXISTS (SELECT 1 FROM holder) AND (rank, run_no, position) > ($8, $9, $10)
       AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine))
       AND (run_no = $1 OR EXISTS (SELECT 1 FROM runs WHERE runs.no = tasks.run_no AND runs.owner = $3))
     ORDER BY rank, run_no, position LIMIT $4 + $5 FOR UPDATE SKIP LOCKED
@@ -43,4 +45,5 @@ WHERE NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred
 RETURNING tasks.position, tasks.attempt, place,
           CASE WHEN tasks.run_no <> $1 THEN (SELECT id FROM runs WHERE no = tasks.run_no) END, tasks.run_no,
           tasks.attempt + tasks.given_back,
-          tasks.start_by - coalesce($7::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+          tasks.start_by - coalesce($7::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint),
+          CASE WHEN NOT tasks.is_ahead THEN tasks.rank END;

@@ -1,5 +1,5 @@
--- The oldest transaction that keeps the server from removing dead rows, if it is at least $1 seconds
--- old. A role without rights cannot read the begin of other roles' transactions: those count by how
+-- The oldest transaction that keeps the server from removing dead rows, if it is at least $1
+-- seconds old. A role without rights cannot read the begin of other roles' transactions: those count by how
 -- many transactions have passed since.
 SELECT who, seconds FROM (
     SELECT format('session %s of %s (%s)', pid, coalesce(usename, 'an unknown role'),

@@ -1,5 +1,6 @@
 -- The newest fact of each warm container that is there: of a session that lives, and not terminated.
--- What is about no container has none.
+-- The ports of a session have a name of their own in the same column, so their newest fact is here
+-- too. Facts about images have no name.
 -- Index: pool_events_of_container.
 SELECT seq, at, pool_events.node, pool_events.session, name, version, body
 FROM pool_events JOIN sessions ON sessions.id = pool_events.session

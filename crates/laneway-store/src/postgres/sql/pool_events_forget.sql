@@ -1,4 +1,4 @@
--- Of what is older than the newest $1, only what says how a container is now stays. Along the primary key, behind the lock of the key
+-- Of what is older than the newest $1, only what says how a container, or the ports of a session, are now stays. Along the primary key, behind the lock of the key
 -- `pools`.
 DELETE FROM pool_events
 WHERE seq <= (SELECT max(seq) FROM pool_events) - $1

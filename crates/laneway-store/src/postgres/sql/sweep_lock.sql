@@ -5,5 +5,7 @@ WHERE hash > $1 AND touched_at < $2
   AND NOT EXISTS (SELECT FROM runs WHERE runs.bundle = blobs.hash)
   AND NOT EXISTS (SELECT FROM artifacts WHERE artifacts.hash = blobs.hash)
   AND NOT EXISTS (SELECT FROM cache_artifacts WHERE cache_artifacts.hash = blobs.hash)
+  AND NOT EXISTS (SELECT FROM layer_files WHERE layer_files.hash = blobs.hash)
+  AND NOT EXISTS (SELECT FROM cache_layer_files WHERE cache_layer_files.hash = blobs.hash)
   AND NOT EXISTS (SELECT FROM definitions WHERE definitions.bundle = blobs.hash)
 ORDER BY hash LIMIT $3 FOR UPDATE SKIP LOCKED;

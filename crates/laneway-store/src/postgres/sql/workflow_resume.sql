@@ -1,2 +1,2 @@
 -- A workflow goes on.
-DELETE FROM paused_workflows WHERE name = $1;
+DELETE FROM paused_workflows WHERE name = $1 RETURNING name;

@@ -14,6 +14,7 @@ use crate::cache::{
 };
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::stored;
+use crate::layer::NewLayer;
 use crate::model::Artifact;
 use crate::postgres::fault::Done;
 use crate::postgres::link::{Begin, Link, sql};
@@ -38,6 +39,7 @@ pub(in crate::postgres) async fn look(link: &Link, now: Option<Millis>, look: &L
         exit_code: row::maybe_number(&found, 2)?,
         output: row::output(&found, 3)?,
         artifacts: artifacts(link, key).await?,
+        layer: layer(link, key).await?.map(Box::new),
     };
     Ok(Found::Hit(Box::new(hit)))
 }
@@ -67,6 +69,13 @@ async fn artifacts(link: &Link, key: &str) -> Done<Vec<Artifact>> {
     link.rows(sql!("cache_artifacts", TEXT), &[&key]).await?.iter().map(read).collect()
 }
 
+async fn layer(link: &Link, key: &str) -> Done<Option<NewLayer>> {
+    let Some(found) = link.row(sql!("cache_layer", TEXT), &[&key]).await? else { return Ok(None) };
+    let size = (row::number(&found, 0)?, row::number(&found, 1)?);
+    let layer = NewLayer::stored(size, &row::text(&found, 2)?, found.try_get(3)?, found.try_get(4)?)?;
+    Ok(Some(layer))
+}
+
 pub(in crate::postgres) async fn remember(link: &Link, terms: Terms, result: &NewResult) -> Done<()> {
     let (output, parts) = (stored(result.output.clone()), result.parts.to_text());
     let (key, run, now) = (result.key.as_str(), result.run.to_string(), terms.now.map(|now| now.0));
@@ -77,6 +86,11 @@ pub(in crate::postgres) async fn remember(link: &Link, terms: Terms, result: &Ne
     let size = |one: &Artifact| i64::try_from(one.size).unwrap_or(i64::MAX);
     let sizes: Vec<i64> = result.artifacts.iter().map(size).collect();
     let executable: Vec<bool> = result.artifacts.iter().map(|one| one.is_executable).collect();
+    let layer = result.layer.as_deref().map(|layer| {
+        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let files: Vec<&str> = layer.files.iter().map(ContentHash::as_str).collect();
+        (signed(layer.paths), signed(layer.bytes), layer.hash.as_str(), layer.content.inline(), files)
+    });
     let keys = [key];
     let keys = keys.as_slice();
     let mut flight = link.begin(Begin::Write);
@@ -85,6 +99,16 @@ pub(in crate::postgres) async fn remember(link: &Link, terms: Terms, result: &Ne
         vec![&key, &result.workflow, &result.step, &parts, &run, &now, &took, &exit_code, &output, &bytes],
     );
     flight.ask(sql!("cache_artifacts_clear", TEXT_ARRAY), vec![&keys]);
+    flight.ask(sql!("cache_layer_clear", TEXT_ARRAY), vec![&keys]);
+    if let Some((paths, bytes, hash, packed, files)) = &layer {
+        flight.ask(
+            sql!("cache_layer_set", TEXT, INT8, INT8, TEXT, BYTEA),
+            vec![&key, paths, bytes, hash, packed],
+        );
+        if !files.is_empty() {
+            flight.ask(sql!("cache_layer_file_add", TEXT, TEXT_ARRAY), vec![&key, files]);
+        }
+    }
     if !names.is_empty() {
         flight.ask(
             sql!("cache_artifact_add", TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY),

@@ -13,7 +13,7 @@ use super::{on_run, people};
 use crate::child::{Resumed, ToStop, WantedPage, WantedPlace, WantedRow, Wanting, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::Keeper;
-use crate::model::Reopen;
+use crate::model::{CancelMode, Reopen};
 use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::{Done, Failure};
 use crate::postgres::follow::{FollowUp, change, job, record, work};
@@ -185,10 +185,14 @@ async fn end(shelf: &Shelf, link: &Link, terms: Terms, child: RunId) -> Done<boo
     let found = shelf.head(link, child).await;
     let Some(head) = unless_away(link, child, found).await? else { return Ok(false) };
     let who = head.head.parent.as_ref().map(by).unwrap_or_default();
+    let mode = match &head.head.parent {
+        Some(parent) if is_hurried(link, parent.run).await? => CancelMode::Now,
+        Some(_) | None => CancelMode::CleanUp,
+    };
     pass(Point::ChildStop);
     let canceled = change(shelf, link, terms, (child, &[]), |keeper| {
         let was_over = keeper.run.status.is_final();
-        keeper.cancel(&who)?;
+        keeper.cancel(&who, mode)?;
         Ok(was_over)
     });
     let was_over = canceled.await;
@@ -198,6 +202,12 @@ async fn end(shelf: &Shelf, link: &Link, terms: Terms, child: RunId) -> Done<boo
         record(link, FollowUp::Ended(child)).await?;
     }
     Ok(unless_away(link, child, was_over).await?.is_some())
+}
+
+/// Whether the time for the clean-up of a run is over, and with it that of its children.
+async fn is_hurried(link: &Link, run: RunId) -> Done<bool> {
+    let found = link.row(sql!("run_is_hurried", TEXT), &[&run.to_string()]).await?;
+    Ok(found.map(|found| found.try_get(0)).transpose()?.unwrap_or_default())
 }
 
 /// A child that its step waits for no more ends, unless a person has let it go on by itself.

@@ -11,28 +11,52 @@ use laneway_core::id::RunId;
 use laneway_core::plan::Position;
 use tokio_postgres::Row;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
 use crate::model::{Ask, Claim};
-use crate::postgres::base::set_aside;
+use crate::postgres::base::{Base, set_aside};
+use crate::postgres::claim_cursor::{ClaimWalk, LineCursors, LinePlace, WalkCost, WalkStart};
 use crate::postgres::fault::{Done, Failure};
 use crate::postgres::link::{Begin, Flight, Link, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::postgres::shelf::{Head, Shelf};
 
-pub(in crate::postgres) async fn claim(
-    shelf: &Shelf,
-    link: &Link,
-    terms: Terms,
-    ask: &Ask,
-) -> Done<Vec<Claim>> {
-    let asked = Asked::new(shelf, link, terms, ask).await?;
+/// Claims in a transaction of its own. A claim that began at the cursors and got less than it wanted goes on
+/// at the heads of the lines before it answers: a task that stands before a cursor waits for no other claim.
+pub(in crate::postgres) async fn claim(base: &Base, ask: &Ask) -> Result<Vec<Claim>> {
+    let taken = claim_from(base, ask, WalkStart::Cursors).await?;
+    match taken.rest {
+        None => Ok(taken.claims),
+        Some(rest) => claim_rest(base, taken.claims, &rest).await,
+    }
+}
+
+/// Claims from the heads of the lines what a claim from the cursors did not get.
+pub(super) async fn claim_rest(base: &Base, taken: Vec<Claim>, rest: &Ask) -> Result<Vec<Claim>> {
+    match claim_from(base, rest, WalkStart::Head).await {
+        // They stand before those in the line.
+        Ok(before) => Ok(before.claims.into_iter().chain(taken).collect()),
+        Err(error) if taken.is_empty() => Err(error),
+        Err(error) => {
+            tracing::debug!(%error, "nothing more was claimed from the head of the line");
+            Ok(taken)
+        }
+    }
+}
+
+async fn claim_from(base: &Base, ask: &Ask, start: WalkStart) -> Result<Taken> {
+    base.write(|link, terms| async move { claim_once(&base.shelf, &link, terms, ask, start).await }).await
+}
+
+async fn claim_once(shelf: &Shelf, link: &Link, terms: Terms, ask: &Ask, start: WalkStart) -> Done<Taken> {
+    let mut asked = Asked::new(shelf, link, terms, ask).await?;
+    asked.choose_walk(shelf, start);
     let mut flight = link.begin(Begin::Write);
     asked.say(&mut flight);
     let taken = asked.hear(shelf, link, &mut flight.commit().await?.into_iter()).await?;
-    if let (true, Some((head, run))) = (taken.is_empty(), asked.head.as_ref().zip(ask.run)) {
+    if let (true, Some((head, run))) = (taken.claims.is_empty(), asked.head.as_ref().zip(ask.run)) {
         let numbers = vec![head.no];
         if let Some(found) = link.row(sql!("quarantine_read", INT8_ARRAY), &[&numbers]).await? {
             let (what, why) = (row::text(&found, 1)?, row::text(&found, 2)?);
@@ -40,6 +64,15 @@ pub(in crate::postgres) async fn claim(
         }
     }
     Ok(taken)
+}
+
+/// What a request for work got.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// In the order of the line, with all that is needed to run them.
+    pub(super) claims: Vec<Claim>,
+    /// What is to be asked of the heads of the lines: the walk began at the cursors and found too little.
+    pub(super) rest: Option<Ask>,
 }
 
 /// A request for work, with what the statement is told.
@@ -58,6 +91,11 @@ pub(super) struct Asked {
     /// The same for a request to all runs: versions of which every step may wait so.
     may_wait: Vec<String>,
     now: Option<i64>,
+    walk: ClaimWalk,
+    /// Where the walk begins.
+    starts: LineStarts,
+    /// The same for the look at what is left, which a full walk does not repeat.
+    left: LineStarts,
     /// When the request was made. Durations in the answer count from here.
     since: Instant,
 }
@@ -70,9 +108,15 @@ impl Asked {
         };
         let count = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
         let number = head.as_ref().map_or(0, |head| head.no);
+        let class = head.as_ref().map_or(0, |head| head.head.own_class);
+        let since = Instant::now();
+        let heads = LineStarts::of(&LineCursors::HEADS, class);
         Ok(Self {
             number,
-            class: head.as_ref().map_or(0, |head| head.head.own_class),
+            class,
+            walk: ClaimWalk::NONE,
+            starts: heads.clone(),
+            left: heads,
             session: ask.session.to_string(),
             limit: count(ask.limit),
             ahead: if head.as_ref().is_some_and(|head| bars_items(head)) { 0 } else { count(ask.ahead) },
@@ -85,8 +129,20 @@ impl Asked {
             now: terms.now.map(|now| now.0),
             ask: ask.clone(),
             head,
-            since: Instant::now(),
+            since,
         })
+    }
+
+    /// For a request that is sent at once.
+    pub(super) fn choose_walk(&mut self, shelf: &Shelf, start: WalkStart) {
+        if self.wants_nothing() {
+            return;
+        }
+        self.walk = shelf.cursors.next(start, Instant::now());
+        self.left = LineStarts::of(&self.walk.cursors, self.class);
+        if !self.walk.is_full {
+            self.starts = self.left.clone();
+        }
     }
 
     fn wants_nothing(&self) -> bool {
@@ -97,50 +153,133 @@ impl Asked {
         if self.wants_nothing() {
             return;
         }
+        if self.walk.is_measured {
+            flight.ask(sql!("claim_walk"), Vec::new());
+        }
+        let starts = &self.starts;
         if self.head.is_none() {
             flight.ask(
-                sql!("claim_shared", TEXT, INT8, INT8, INT8, TEXT_ARRAY),
-                vec![&self.session, &self.limit, &self.now, &self.ahead, &self.may_wait],
+                sql!(
+                    "claim_shared",
+                    TEXT,
+                    INT8,
+                    INT8,
+                    INT8,
+                    TEXT_ARRAY,
+                    INT8,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY
+                ),
+                vec![
+                    &self.session,
+                    &self.limit,
+                    &self.now,
+                    &self.ahead,
+                    &self.may_wait,
+                    &starts.default.rank,
+                    &starts.classes,
+                    &starts.ranks,
+                    &starts.runs,
+                    &starts.positions,
+                ],
             );
-            flight.ask(sql!("claim_left", TEXT), vec![&self.session]);
-            return;
+        } else {
+            flight.ask(
+                sql!("claim", INT8, INT8, TEXT, INT8, INT8, INT8_ARRAY, INT8, INT8, INT8, INT8),
+                vec![
+                    &self.number,
+                    &self.class,
+                    &self.session,
+                    &self.limit,
+                    &self.ahead,
+                    &self.never_ahead,
+                    &self.now,
+                    &starts.own.rank,
+                    &starts.own.run_no,
+                    &starts.own.position,
+                ],
+            );
         }
-        flight.ask(
-            sql!("claim", INT8, INT8, TEXT, INT8, INT8, INT8_ARRAY, INT8),
-            vec![
-                &self.number,
-                &self.class,
-                &self.session,
-                &self.limit,
-                &self.ahead,
-                &self.never_ahead,
-                &self.now,
-            ],
-        );
+        if self.walk.is_measured {
+            flight.ask(sql!("claim_walk"), Vec::new());
+        }
+        if self.head.is_none() {
+            flight.ask(
+                sql!("claim_left", TEXT, INT8, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![
+                    &self.session,
+                    &self.left.default.rank,
+                    &self.left.classes,
+                    &self.left.ranks,
+                    &self.left.runs,
+                    &self.left.positions,
+                ],
+            );
+        }
     }
 
-    /// The answer, in the order of the line, with all that is needed to run them.
     pub(super) async fn hear(
         &self,
         shelf: &Shelf,
         link: &Link,
         answers: &mut impl Iterator<Item = Vec<Row>>,
-    ) -> Done<Vec<Claim>> {
+    ) -> Done<Taken> {
         if self.wants_nothing() {
-            return Ok(Vec::new());
+            return Ok(Taken { claims: Vec::new(), rest: None });
         }
+        let before = if self.walk.is_measured { answers.next() } else { None };
         let rows = answers.next().unwrap_or_default();
-        match &self.head {
-            Some(head) => self.hear_of_one(shelf, link, head, rows).await,
+        let after = if self.walk.is_measured { answers.next() } else { None };
+        let missing = self.ask.limit.saturating_sub(rows.len());
+        self.learn(shelf, (&rows, missing > 0), before.zip(after))?;
+        let is_rest = !self.walk.is_full && missing > 0;
+        let rest = is_rest.then(|| Ask { limit: missing, ..self.ask.clone() });
+        let claims = match &self.head {
+            Some(head) => self.hear_of_one(shelf, link, head, rows).await?,
             None => {
                 let left = answers.next().unwrap_or_default();
                 let is_left = left.first().is_some_and(|found| found.get(0));
                 if is_left && rows.len() < usize::try_from(self.limit).unwrap_or(usize::MAX) {
                     shelf.contentions.fetch_add(1, Ordering::Relaxed);
                 }
-                self.hear_of_all(shelf, link, rows).await
+                self.hear_of_all(shelf, link, rows).await?
             }
-        }
+        };
+        Ok(Taken { claims, rest })
+    }
+
+    /// Notes where the walk ended, and what it cost.
+    fn learn(
+        &self,
+        shelf: &Shelf,
+        (rows, is_short): (&[Row], bool),
+        measured: Option<(Vec<Row>, Vec<Row>)>,
+    ) -> Done<()> {
+        let place = |found: &Row| -> Done<Option<(i64, LinePlace)>> {
+            let (class, rank, run_no, position): (i64, Option<i64>, i64, i64) = match &self.head {
+                Some(_) => (self.class, found.try_get(7)?, found.try_get(4)?, found.try_get(0)?),
+                None => (found.try_get(18)?, found.try_get(19)?, found.try_get(0)?, found.try_get(13)?),
+            };
+            // What was taken from the line of `max_parallel` has no place in that of its class.
+            Ok(rank.map(|rank| (class, LinePlace { rank, run_no, position })))
+        };
+        let taken = rows.iter().filter_map(|found| place(found).transpose()).collect::<Done<Vec<_>>>()?;
+        let cost = match measured.as_ref().map(|(before, after)| (before.first(), after.first())) {
+            Some((Some(before), Some(after))) => {
+                let (first, begun): (i64, i64) = (before.try_get(0)?, before.try_get(1)?);
+                let (last, ended): (i64, i64) = (after.try_get(0)?, after.try_get(1)?);
+                Some(WalkCost {
+                    entries: last - first,
+                    took: Duration::from_micros(u64::try_from(ended - begun).unwrap_or_default()),
+                    rank_now: self.now.unwrap_or(ended / 1_000),
+                })
+            }
+            _ => None,
+        };
+        shelf.cursors.note(&self.walk, (taken, is_short), cost, Instant::now());
+        Ok(())
     }
 
     async fn hear_of_one(
@@ -242,6 +381,33 @@ impl Asked {
             | Failure::Panicked(_)
             | Failure::Unconnected(_)
             | Failure::OutOfOrder(_) => Err(failure),
+        }
+    }
+}
+
+/// Where the lines begin, as the statements take it.
+#[derive(Clone)]
+struct LineStarts {
+    /// For a claim of one run.
+    own: LinePlace,
+    /// For a claim of all runs: classes that the lists do not name.
+    default: LinePlace,
+    classes: Vec<i64>,
+    ranks: Vec<i64>,
+    runs: Vec<i64>,
+    positions: Vec<i64>,
+}
+
+impl LineStarts {
+    fn of(cursors: &LineCursors, own_class: i64) -> Self {
+        let places = || cursors.classes.values();
+        Self {
+            own: cursors.of_class(own_class),
+            default: cursors.default,
+            classes: cursors.classes.keys().copied().collect(),
+            ranks: places().map(|place| place.rank).collect(),
+            runs: places().map(|place| place.run_no).collect(),
+            positions: places().map(|place| place.position).collect(),
         }
     }
 }

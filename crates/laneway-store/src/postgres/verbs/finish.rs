@@ -3,9 +3,11 @@
 //! trips. If it frees something for other runs, the next tasks are claimed behind that. `start` and `give_back` are said in the same way.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::time::Millis;
+use laneway_torture::{Bug, has};
 
 use super::claim::Asked;
 use super::sorted;
@@ -14,6 +16,7 @@ use crate::fence::{ClaimRef, Fate};
 use crate::keeper::Keeper;
 use crate::model::{Answer, Ask, Claim, Finished};
 use crate::postgres::base::Base;
+use crate::postgres::claim_cursor::WalkStart;
 use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::Done;
 use crate::postgres::follow::work;
@@ -37,27 +40,37 @@ pub(in crate::postgres) async fn finish(
             .await;
         match said {
             Err(error) if lost.learn(shelf, &error, finished.iter().map(|one| one.claim.run)) => {}
-            Ok((mut answer, true)) => {
-                if let Some(ask) = ask {
-                    answer.claims = claim_next(base, ask).await;
-                }
+            Ok((mut answer, next)) => {
+                answer.claims = claim_next(base, answer.claims, next).await;
                 return Ok(answer);
             }
-            Ok((answer, false)) => return Ok(answer),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Claims the next tasks behind the follow-ups of a finish: what these let through may come first. The ends are
-/// recorded, so that an error is none of theirs; the worker asks for work again.
-async fn claim_next(base: &Base, ask: &Ask) -> Vec<Claim> {
-    if ask.limit + ask.ahead == 0 {
-        return Vec::new();
-    }
-    let claimed = base
-        .write(|link, terms| async move { super::claim::claim(&base.shelf, &link, terms, ask).await })
-        .await;
+/// What is left to claim behind the commit of a finish.
+enum NextClaim {
+    Nothing,
+    /// The finish made something possible for other runs, which may come first.
+    BehindFollowUps(Ask),
+    /// The claim in the same transaction began at the cursors and found too little.
+    FromHead(Ask),
+}
+
+/// Claims behind a finish. The ends are recorded, so that an error is none of theirs; the worker asks for work again.
+async fn claim_next(base: &Base, taken: Vec<Claim>, next: NextClaim) -> Vec<Claim> {
+    let claimed = match next {
+        NextClaim::Nothing => return taken,
+        NextClaim::BehindFollowUps(ask) if ask.limit + ask.ahead == 0 => return taken,
+        NextClaim::BehindFollowUps(ask) => {
+            if has(Bug::ClaimStalled) {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+            super::claim::claim(base, &ask).await
+        }
+        NextClaim::FromHead(rest) => super::claim::claim_rest(base, taken, &rest).await,
+    };
     claimed.unwrap_or_else(|error| {
         tracing::debug!(%error, "nothing was claimed behind a finish");
         Vec::new()
@@ -113,10 +126,10 @@ async fn finish_held(
     terms: Terms,
     (finished, lost): (&[Finished], &Lost),
     ask: Option<&Ask>,
-) -> Done<(Answer, bool)> {
+) -> Done<(Answer, NextClaim)> {
     let held = finished.iter().map(|one| one.claim.run).enumerate().filter(|(_, run)| lost.keeps(*run));
     let runs = sorted(shelf, link, held).await?;
-    let asked = match ask {
+    let mut asked = match ask {
         Some(ask) => Some(Asked::new(shelf, link, terms, ask).await?),
         None => None,
     };
@@ -133,6 +146,10 @@ async fn finish_held(
     .await?;
     let session = ask.map(|ask| ask.session.to_string());
     let claims_later = link.has_follow_ups();
+    // Only a claim that is sent chooses its walk.
+    if let Some(asked) = asked.as_mut().filter(|_| !claims_later) {
+        asked.choose_walk(shelf, WalkStart::Cursors);
+    }
     let mut flight = link.flight();
     columns.say(&mut flight);
     let said = flight.len();
@@ -150,9 +167,14 @@ async fn finish_held(
         places.iter().zip(fates).for_each(|(place, fate)| answer.fates[*place] = *fate);
         answer.is_closing |= is_closing;
     }
+    let mut next = NextClaim::Nothing;
     if let (Some(asked), Some(ask)) = (&asked, ask) {
-        if !claims_later {
-            answer.claims = asked.hear(shelf, link, &mut answers).await?;
+        if claims_later {
+            next = NextClaim::BehindFollowUps(ask.clone());
+        } else {
+            let taken = asked.hear(shelf, link, &mut answers).await?;
+            answer.claims = taken.claims;
+            next = taken.rest.map_or(NextClaim::Nothing, NextClaim::FromHead);
         }
         let stops = answers.next().unwrap_or_default();
         // Those that cannot be read are dealt with by who looks for orders.
@@ -161,7 +183,7 @@ async fn finish_held(
     if let Some(found) = answers.next().and_then(|rows| rows.into_iter().next()) {
         answer.wake_at = found.try_get::<_, Option<i64>>(0)?.map(Millis);
     }
-    Ok((answer, claims_later))
+    Ok((answer, next))
 }
 
 async fn say_held(

@@ -10,7 +10,7 @@ use laneway_core::time::Millis;
 use super::on_run;
 use crate::error::Error;
 use crate::keeper::{Key, Pause};
-use crate::model::{NewSignal, Pausable, Reopen, Signaled};
+use crate::model::{CancelMode, NewSignal, Pausable, Reopen, Signaled};
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{FollowUp, job, on_each, record, runs_of};
@@ -20,17 +20,18 @@ use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 use crate::postgres::{read, row};
 
-/// Nothing of the run is claimed once this has committed. What runs is stopped by its holder.
+/// Nothing of the run but its clean-up is claimed once this has committed. What runs is stopped by
+/// its holder.
 pub(in crate::postgres) async fn cancel(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
     run: RunId,
-    by: &str,
+    (by, mode): (&str, CancelMode),
 ) -> Done<RunStatus> {
     let seed = Missing { unstarted: true, running: true, live: true, line: 1, ..Missing::default() };
     let job = job(shelf, link, run, seed).await?;
-    let (_, row) = on_run(shelf, link, terms, job, |keeper| keeper.cancel(by)).await?;
+    let (_, row) = on_run(shelf, link, terms, job, |keeper| keeper.cancel(by, mode)).await?;
     Ok(row.status)
 }
 
@@ -111,54 +112,64 @@ pub(super) fn everything() -> Missing {
     Missing { all: true, live: true, line: 8, ..Missing::default() }
 }
 
+/// Returns whether it, or one of its runs, was not paused before.
 pub(in crate::postgres) async fn pause(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
     what: &Pausable,
     by: &str,
-) -> Done<()> {
+) -> Done<bool> {
     let now = terms.now.map(|now| now.0);
-    let (runs, scope) = match what {
-        Pausable::Run(run) => (begin_with(link, *run).await?, PauseScope::Run),
+    let (is_new, runs, scope) = match what {
+        Pausable::Run(run) => (false, begin_with(link, *run).await?, PauseScope::Run),
         Pausable::Workflow(name) => {
             let mut flight = link.begin(Begin::Write);
             flight.ask(sql!("workflow_lock", TEXT), vec![name]);
             flight.ask(sql!("workflow_pause", TEXT, TEXT, INT8), vec![name, &by, &now]);
             flight.ask(sql!("runs_of_workflow", TEXT), vec![name]);
-            (ids(flight.land().await?.pop().unwrap_or_default())?, PauseScope::Workflow)
+            let (is_new, runs) = changed_and_runs(flight.land().await?)?;
+            (is_new, runs, PauseScope::Workflow)
         }
     };
     let is_whole = scope == PauseScope::Workflow;
-    on_each(shelf, link, terms, runs, |keeper| {
+    let is_changed = on_each(shelf, link, terms, runs, |keeper| {
         // It may have ended since it was listed.
         if is_whole && keeper.run.status.is_final() { Ok(false) } else { keeper.pause(scope, by) }
     })
     .await?;
     link.flight().commit().await?;
-    Ok(())
+    Ok(is_changed || is_new)
 }
 
+/// Returns whether it, or one of its runs, was paused.
 pub(in crate::postgres) async fn resume(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
     what: &Pausable,
     by: &str,
-) -> Done<()> {
-    let (runs, scope) = match what {
-        Pausable::Run(run) => (begin_with(link, *run).await?, PauseScope::Run),
+) -> Done<bool> {
+    let (was_paused, runs, scope) = match what {
+        Pausable::Run(run) => (false, begin_with(link, *run).await?, PauseScope::Run),
         Pausable::Workflow(name) => {
             let mut flight = link.begin(Begin::Write);
             flight.ask(sql!("workflow_lock", TEXT), vec![name]);
             flight.ask(sql!("workflow_resume", TEXT), vec![name]);
             flight.ask(sql!("runs_of_workflow", TEXT), vec![name]);
-            (ids(flight.land().await?.pop().unwrap_or_default())?, PauseScope::Workflow)
+            let (was_paused, runs) = changed_and_runs(flight.land().await?)?;
+            (was_paused, runs, PauseScope::Workflow)
         }
     };
-    on_each(shelf, link, terms, runs, |keeper| keeper.resume(scope, by)).await?;
+    let is_changed = on_each(shelf, link, terms, runs, |keeper| keeper.resume(scope, by)).await?;
     link.flight().commit().await?;
-    Ok(())
+    Ok(is_changed || was_paused)
+}
+
+/// Of the answers to a lock, a change of the workflow's own row and a list of its runs: whether the row changed, and the runs.
+fn changed_and_runs(mut answers: Vec<Vec<tokio_postgres::Row>>) -> Done<(bool, Vec<RunId>)> {
+    let runs = ids(answers.pop().unwrap_or_default())?;
+    Ok((answers.pop().is_some_and(|changed| !changed.is_empty()), runs))
 }
 
 async fn begin_with(link: &Link, run: RunId) -> Done<Vec<RunId>> {

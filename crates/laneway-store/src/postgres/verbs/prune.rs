@@ -144,6 +144,8 @@ pub(in crate::postgres) async fn prune(link: &Link, terms: Terms, run: RunId) ->
         flight.ask(sql!("used_key_add", TEXT, TEXT, INT8), vec![key, &id, &now]);
     }
     flight.ask(sql!("prune_artifacts", INT8), vec![&no]);
+    flight.ask(sql!("prune_layers", INT8), vec![&no]);
+    flight.ask(sql!("prune_layer_files", INT8), vec![&no]);
     flight.ask(sql!("prune_log_chunks", INT8), vec![&no]);
     flight.ask(sql!("prune_cache_misses", INT8), vec![&no]);
     flight.ask(sql!("prune_attempts", INT8), vec![&no]);

@@ -127,20 +127,24 @@ fn columns(last: Option<&LastFired>) -> (Option<i64>, Option<String>, Option<&st
     }
 }
 
-pub(in crate::postgres) async fn pause(link: &Link, terms: Terms, workflow: &str, by: &str) -> Done<()> {
+pub(in crate::postgres) async fn pause(link: &Link, terms: Terms, workflow: &str, by: &str) -> Done<bool> {
     let now = terms.now.map(|now| now.0);
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("triggers_known", TEXT), vec![&workflow]);
     flight.ask(sql!("triggers_pause", TEXT, TEXT, INT8), vec![&workflow, &by, &now]);
-    is_known(&flight.commit().await?, workflow)
+    let answers = flight.commit().await?;
+    is_known(&answers, workflow)?;
+    Ok(answers.get(1).is_some_and(|changed| !changed.is_empty()))
 }
 
-pub(in crate::postgres) async fn resume(link: &Link, terms: Terms, workflow: &str) -> Done<()> {
+pub(in crate::postgres) async fn resume(link: &Link, terms: Terms, workflow: &str) -> Done<bool> {
     let now = terms.now.map(|now| now.0);
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("triggers_known", TEXT), vec![&workflow]);
     flight.ask(sql!("triggers_resume", TEXT, INT8), vec![&workflow, &now]);
-    is_known(&flight.commit().await?, workflow)
+    let answers = flight.commit().await?;
+    is_known(&answers, workflow)?;
+    Ok(answers.get(1).is_some_and(|changed| !changed.is_empty()))
 }
 
 fn is_known(answers: &[Vec<Row>], workflow: &str) -> Done<()> {

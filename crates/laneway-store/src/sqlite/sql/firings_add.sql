@@ -5,4 +5,6 @@ FROM runs JOIN triggers ON triggers.source = runs.workflow
 WHERE runs.no = ?1 AND triggers.paused_by IS NULL AND instr(triggers.ends, ' ' || runs.status || ' ') > 0
 UNION ALL
 SELECT id, last_event, workflow, status, workflow, CASE placement WHEN 'local' THEN 'hooks here' ELSE 'hooks' END
-FROM runs WHERE no = ?1 AND instr(hooks, ' ' || status || ' ') > 0;
+FROM runs WHERE no = ?1 AND instr(hooks, ' ' || status || ' ') > 0
+  -- Hooks share the clock of clean-up: none start once that is over, or in a run that never started.
+  AND (deadline_at IS NOT NULL OR closing IS NULL OR closing NOT IN ('canceled', 'run_timeout'));

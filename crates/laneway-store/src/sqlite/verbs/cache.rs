@@ -16,6 +16,7 @@ use crate::cache::{
 use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{stored, unreadable};
+use crate::layer::NewLayer;
 use crate::model::Artifact;
 use crate::sqlite::txn::{Done, Failure, Txn, sql};
 
@@ -35,6 +36,7 @@ pub(in crate::sqlite) fn look(connection: &Connection, now: Millis, look: &Look)
         exit_code: row.get(2)?,
         output: output.map_or(Ok(Map::new()), |text| read_output(&text))?,
         artifacts: artifacts(connection, look.key.as_str())?,
+        layer: layer(connection, look.key.as_str())?.map(Box::new),
     };
     Ok(Found::Hit(Box::new(hit)))
 }
@@ -69,6 +71,16 @@ fn artifacts(connection: &Connection, key: &str) -> Done<Vec<Artifact>> {
     Ok(found)
 }
 
+fn layer(connection: &Connection, key: &str) -> Done<Option<NewLayer>> {
+    let mut statement = connection.prepare_cached(sql!("cache_layer"))?;
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let found: Option<(u64, u64, String, Option<Vec<u8>>)> = statement.query_row([key], read).optional()?;
+    let Some((paths, bytes, hash, packed)) = found else { return Ok(None) };
+    let mut files = connection.prepare_cached(sql!("cache_layer_files"))?;
+    let files: Vec<String> = files.query_map([key], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(Some(NewLayer::stored((paths, bytes), &hash, packed, files)?))
+}
+
 pub(in crate::sqlite) fn remember(txn: &Txn<'_>, result: &NewResult) -> Done<()> {
     let (output, parts) = (stored(result.output.clone()), result.parts.to_text());
     let key = result.key.as_str();
@@ -84,7 +96,17 @@ pub(in crate::sqlite) fn remember(txn: &Txn<'_>, result: &NewResult) -> Done<()>
         output,
         result.bytes(output.as_deref(), &parts),
     ])?;
-    txn.connection.prepare_cached(sql!("cache_artifacts_clear"))?.execute([key])?;
+    clear_files(txn, key)?;
+    if let Some(layer) = &result.layer {
+        let (paths, bytes) = (i64::try_from(layer.paths), i64::try_from(layer.bytes));
+        let (paths, bytes) = (paths.unwrap_or(i64::MAX), bytes.unwrap_or(i64::MAX));
+        let row = params![key, paths, bytes, layer.hash.as_str(), layer.content.inline()];
+        txn.connection.prepare_cached(sql!("cache_layer_set"))?.execute(row)?;
+        let mut add = txn.connection.prepare_cached(sql!("cache_layer_file_add"))?;
+        for hash in &layer.files {
+            add.execute(params![key, hash.as_str()])?;
+        }
+    }
     let mut add = txn.connection.prepare_cached(sql!("cache_artifact_add"))?;
     for one in &result.artifacts {
         let size = i64::try_from(one.size).unwrap_or(i64::MAX);
@@ -188,8 +210,17 @@ pub(in crate::sqlite) fn prune(txn: &Txn<'_>, keep: KeepResults, gone: &mut Forg
 
 fn forget(txn: &Txn<'_>, (key, bytes, used_at): (&str, u64, i64), gone: &mut Forgotten) -> Done<()> {
     if txn.connection.prepare_cached(sql!("cache_forget"))?.execute(params![key, used_at])? > 0 {
-        txn.connection.prepare_cached(sql!("cache_artifacts_clear"))?.execute([key])?;
+        clear_files(txn, key)?;
         gone.add(bytes);
+    }
+    Ok(())
+}
+
+/// Removes what belongs to a result beside its row.
+fn clear_files(txn: &Txn<'_>, key: &str) -> Done<()> {
+    let clear = [sql!("cache_artifacts_clear"), sql!("cache_layer_clear"), sql!("cache_layer_files_clear")];
+    for clear in clear {
+        txn.connection.prepare_cached(clear)?.execute([key])?;
     }
     Ok(())
 }

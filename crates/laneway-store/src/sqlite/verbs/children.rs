@@ -15,7 +15,7 @@ use super::{lives, reopen};
 use crate::child::{Resumed, ToStop, WantedPage, WantedPlace, WantedRow, Wanting, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::{Changes, unreadable};
-use crate::model::Reopen;
+use crate::model::{CancelMode, Reopen};
 use crate::sqlite::quarantine;
 use crate::sqlite::run_work::{Follows, follow, on_held, on_run};
 use crate::sqlite::txn::{Done, Failure, Head, Plans, Txn, read_head, sql};
@@ -133,10 +133,14 @@ pub(in crate::sqlite) fn stop(txn: &Txn<'_>, to_stop: &ToStop, follows: &mut Fol
 fn end(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<bool> {
     let Some(head) = unless_away(txn, child, txn.head(child))? else { return Ok(false) };
     let who = head.head.parent.as_ref().map(by).unwrap_or_default();
+    let mode = match &head.head.parent {
+        Some(parent) if is_hurried(txn, parent.run)? => CancelMode::Now,
+        Some(_) | None => CancelMode::CleanUp,
+    };
     pass(Point::ChildStop);
     let is_over = follows.change(txn, child, |keeper| {
         let was_over = keeper.run.status.is_final();
-        keeper.cancel(&who)?;
+        keeper.cancel(&who, mode)?;
         Ok(was_over)
     });
     pass(Point::ChildStopTold);
@@ -145,6 +149,12 @@ fn end(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<bool> {
         follows.tell_of(child);
     }
     Ok(unless_away(txn, child, is_over)?.is_some())
+}
+
+/// Whether the time for the clean-up of a run is over, and with it that of its children.
+fn is_hurried(txn: &Txn<'_>, run: RunId) -> Done<bool> {
+    let mut statement = txn.connection.prepare_cached(sql!("run_is_hurried"))?;
+    Ok(statement.query_row([run.to_string()], |row| row.get(0)).optional()?.unwrap_or_default())
 }
 
 /// A child that its step waits for no more ends, unless a person has let it go on by itself.

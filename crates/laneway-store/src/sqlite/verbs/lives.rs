@@ -148,7 +148,8 @@ fn offer_to_all(txn: &Txn<'_>, session: SessionId, offer: &Offer) -> Done<()> {
         if !class::can_run(offer, &asked) {
             continue;
         }
-        classes::add_taker(txn, class, session, class::reluctance(offer, &asked), asked.room.as_ref())?;
+        let room = asked.room.as_ref().map(|room| (room, offer.ports));
+        classes::add_taker(txn, class, session, class::reluctance(offer, &asked), room)?;
         let waiting: Vec<(i64, Position)> = txn
             .connection
             .prepare_cached(sql!("tasks_for_nodes"))?

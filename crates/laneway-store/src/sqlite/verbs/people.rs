@@ -23,22 +23,27 @@ pub(in crate::sqlite) fn signal(txn: &Txn<'_>, run: RunId, step: &str, signal: &
     on_run(txn, run, |keeper| keeper.signal(step, signal))
 }
 
-pub(in crate::sqlite) fn pause(txn: &Txn<'_>, what: &Pausable, by: &str) -> Done<()> {
+/// Returns whether it, or one of its runs, was not paused before.
+pub(in crate::sqlite) fn pause(txn: &Txn<'_>, what: &Pausable, by: &str) -> Done<bool> {
     match what {
-        Pausable::Run(run) => on_run(txn, *run, |keeper| keeper.pause(PauseScope::Run, by)).map(drop),
+        Pausable::Run(run) => on_run(txn, *run, |keeper| keeper.pause(PauseScope::Run, by)),
         Pausable::Workflow(name) => {
-            txn.connection.prepare_cached(sql!("workflow_pause"))?.execute(params![name, by, txn.now.0])?;
-            on_each(txn, unended(txn, name)?, |keeper| keeper.pause(PauseScope::Workflow, by))
+            let mut paused = txn.connection.prepare_cached(sql!("workflow_pause"))?;
+            let is_new = paused.execute(params![name, by, txn.now.0])? > 0;
+            let runs = unended(txn, name)?;
+            Ok(on_each(txn, runs, |keeper| keeper.pause(PauseScope::Workflow, by))? || is_new)
         }
     }
 }
 
-pub(in crate::sqlite) fn resume(txn: &Txn<'_>, what: &Pausable, by: &str) -> Done<()> {
+/// Returns whether it, or one of its runs, was paused.
+pub(in crate::sqlite) fn resume(txn: &Txn<'_>, what: &Pausable, by: &str) -> Done<bool> {
     match what {
-        Pausable::Run(run) => on_run(txn, *run, |keeper| keeper.resume(PauseScope::Run, by)).map(drop),
+        Pausable::Run(run) => on_run(txn, *run, |keeper| keeper.resume(PauseScope::Run, by)),
         Pausable::Workflow(name) => {
-            txn.connection.prepare_cached(sql!("workflow_resume"))?.execute([name])?;
-            on_each(txn, unended(txn, name)?, |keeper| keeper.resume(PauseScope::Workflow, by))
+            let was_paused = txn.connection.prepare_cached(sql!("workflow_resume"))?.execute([name])? > 0;
+            let runs = unended(txn, name)?;
+            Ok(on_each(txn, runs, |keeper| keeper.resume(PauseScope::Workflow, by))? || was_paused)
         }
     }
 }

@@ -54,6 +54,8 @@ pub(in crate::sqlite) fn remove(txn: &Txn<'_>, going: Going, chunk: i64) -> Done
     let behind: Option<i64> = behind.query_row([going.no, TASKS], |row| row.get(0)).optional()?;
     let of_tasks = [
         sql!("prune_artifacts"),
+        sql!("prune_layers"),
+        sql!("prune_layer_files"),
         sql!("prune_cache_misses"),
         sql!("prune_attempts"),
         sql!("prune_effects"),

@@ -100,16 +100,16 @@ fn columns(last: Option<&LastFired>) -> (Option<i64>, Option<String>, Option<&st
     }
 }
 
-pub(in crate::sqlite) fn pause(txn: &Txn<'_>, workflow: &str, by: &str) -> Done<()> {
+pub(in crate::sqlite) fn pause(txn: &Txn<'_>, workflow: &str, by: &str) -> Done<bool> {
     is_known(txn, workflow)?;
-    txn.connection.prepare_cached(sql!("triggers_pause"))?.execute(params![workflow, by, txn.now.0])?;
-    Ok(())
+    let paused = params![workflow, by, txn.now.0];
+    Ok(txn.connection.prepare_cached(sql!("triggers_pause"))?.execute(paused)? > 0)
 }
 
-pub(in crate::sqlite) fn resume(txn: &Txn<'_>, workflow: &str) -> Done<()> {
+pub(in crate::sqlite) fn resume(txn: &Txn<'_>, workflow: &str) -> Done<bool> {
     is_known(txn, workflow)?;
-    txn.connection.prepare_cached(sql!("triggers_resume"))?.execute(params![workflow, txn.now.0])?;
-    Ok(())
+    let resumed = params![workflow, txn.now.0];
+    Ok(txn.connection.prepare_cached(sql!("triggers_resume"))?.execute(resumed)? > 0)
 }
 
 fn is_known(txn: &Txn<'_>, workflow: &str) -> Done<()> {

@@ -2,6 +2,7 @@
 //! played; `mod.rs` makes deeds of them. Owns how likely each is.
 
 use laneway_core::reason::Reason;
+use laneway_store::model::CancelMode;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest_state_machine::ReferenceStateMachine;
@@ -39,7 +40,7 @@ pub(super) enum Command {
         which: Dice,
         what: Dice,
     },
-    Cancel(Dice),
+    Cancel(Dice, CancelMode),
     Retry {
         run: Dice,
         from: Option<Dice>,
@@ -82,7 +83,7 @@ pub(super) enum Deed {
     Start(ClaimAt),
     Finish(ClaimAt, Said, Option<Ask>),
     GiveBack(ClaimAt),
-    Cancel(usize),
+    Cancel(usize, CancelMode),
     Retry(usize, Option<usize>),
     Skip(usize, usize),
     Signal(usize, usize),
@@ -171,7 +172,8 @@ fn others() -> impl Strategy<Value = Command> {
             .prop_map(|(which, how, next)| Command::Finish { which, how, next }),
         2 => dice().prop_map(Command::GiveBack),
         1 => (dice(), dice()).prop_map(|(which, what)| Command::Stale { which, what }),
-        1 => dice().prop_map(Command::Cancel),
+        2 => (dice(), select(vec![CancelMode::CleanUp, CancelMode::CleanUp, CancelMode::Now]))
+            .prop_map(|(run, mode)| Command::Cancel(run, mode)),
         3 => (dice(), prop::option::of(dice())).prop_map(|(run, from)| Command::Retry { run, from }),
         2 => (dice(), dice()).prop_map(|(run, step)| Command::Skip { run, step }),
         4 => (dice(), dice()).prop_map(|(run, step)| Command::Signal { run, step }),

@@ -123,7 +123,7 @@ impl World {
         }
         let (reply, mut claims, seen, counts) = first.expect("there is a database");
         if let Reply::Status(status) = &mut expected
-            && let Deed::Cancel(run) = deed
+            && let Deed::Cancel(run, _) = deed
         {
             *status = self.truth.runs[run].status;
         }
@@ -156,8 +156,8 @@ impl World {
             Deed::Start(claim) => return truth.start(*claim),
             Deed::Finish(claim, said, _) => return truth.finish(*claim, *said),
             Deed::GiveBack(claim) => return truth.give_back(*claim),
-            Deed::Cancel(run) => {
-                truth.cancel(*run);
+            Deed::Cancel(run, mode) => {
+                truth.cancel(*run, *mode);
                 return Reply::Status(RunStatus::Canceled);
             }
             Deed::Retry(run, from) => return truth.retry(*run, *from),
@@ -243,7 +243,7 @@ impl World {
                     _ => Deed::Finish(claim, said(what, None), None),
                 }
             }
-            Command::Cancel(run) => Deed::Cancel(pick(&runs, run)?),
+            Command::Cancel(run, mode) => Deed::Cancel(pick(&runs, run)?, mode),
             Command::Retry { run, from } => {
                 let ended: Vec<usize> =
                     runs.iter().copied().filter(|run| truth.runs[*run].status.is_final()).collect();

@@ -92,12 +92,12 @@ impl Side {
                 Reply::Fate(self.of(claim.session).give_back(vec![self.claim(*claim)]).await?[0])
             }
             Deed::Finish(claim, said, ask) => {
-                let finished = Finished { claim: self.claim(*claim), outcome: outcome(*said), took: TOOK };
+                let finished = Finished::new(self.claim(*claim), outcome(*said), TOOK);
                 let asked = ask.map(|ask| self.ask(ask));
                 let answer = self.of(claim.session).finish(vec![finished], asked).await?;
                 return Ok((Reply::Fate(answer.fates[0]), self.numbered(answer.claims, claim.session)));
             }
-            Deed::Cancel(run) => Reply::Status(store.cancel(self.runs[*run], "ada").await?),
+            Deed::Cancel(run, mode) => Reply::Status(store.cancel(self.runs[*run], "ada", *mode).await?),
             Deed::Retry(run, from) => {
                 let from = from.map(|step| format!("s{step}"));
                 Reply::Steps(store.retry(self.runs[*run], Reopen::now(from.as_deref()), "ada").await?)
@@ -119,10 +119,10 @@ impl Side {
                     Signaled::Before { .. } => "before",
                 })
             }
-            Deed::PauseRun(run) => done(store.pause(Pausable::Run(self.runs[*run]), "ada").await?),
-            Deed::ResumeRun(run) => done(store.resume(Pausable::Run(self.runs[*run]), "ada").await?),
-            Deed::PauseFlow(flow) => done(store.pause(workflow(*flow), "ada").await?),
-            Deed::ResumeFlow(flow) => done(store.resume(workflow(*flow), "ada").await?),
+            Deed::PauseRun(run) => changed(store.pause(Pausable::Run(self.runs[*run]), "ada").await?),
+            Deed::ResumeRun(run) => changed(store.resume(Pausable::Run(self.runs[*run]), "ada").await?),
+            Deed::PauseFlow(flow) => changed(store.pause(workflow(*flow), "ada").await?),
+            Deed::ResumeFlow(flow) => changed(store.resume(workflow(*flow), "ada").await?),
             Deed::SetLimit(name, bound) => done(store.set_limit(name, limit(*bound), "ada").await?),
             Deed::Drain(session) => {
                 let drained = store.drain(Whom::Node(node_name(*session)), left()).await?;
@@ -300,6 +300,11 @@ fn tasks(view: &RunView) -> Vec<SeenTask> {
         gate: cause.as_ref().map(|cause| (cause.gate, cause.key.clone())),
     })
     .collect()
+}
+
+/// Whether a pause is new is no part of the model.
+fn changed(_: bool) -> Reply {
+    Reply::Done
 }
 
 fn done((): ()) -> Reply {

@@ -54,6 +54,7 @@ pub(super) struct Doc {
     pub(super) max_parallel: usize,
     pub(super) one_too_many: OneTooMany,
     pub(super) timeout: Option<i64>,
+    pub(super) cleanup_timeout: i64,
     pub(super) is_shared: bool,
     pub(super) declares: bool,
     pub(super) steps: Vec<Wants>,
@@ -115,10 +116,11 @@ impl Doc {
             OnFailure::Continue => "continue",
         };
         let mut text = format!(
-            "name: {}\non_failure: {on_failure}\nmax_parallel: {}\ntimeout: {}ms\n",
+            "name: {}\non_failure: {on_failure}\nmax_parallel: {}\ntimeout: {}ms\ncleanup_timeout: {}ms\n",
             self.name(),
             self.max_parallel,
-            self.timeout.unwrap_or(0)
+            self.timeout.unwrap_or(0),
+            self.cleanup_timeout
         );
         if let Some(limit) = self.max_runs() {
             writeln!(text, "max_runs: {{limit: {limit}, strategy: {}}}", self.one_too_many.as_str())
@@ -184,12 +186,12 @@ pub(super) fn docs() -> impl Strategy<Value = Doc> {
         select(vec![OnFailure::Halt, OnFailure::Abort, OnFailure::Continue]),
         1..4_usize,
         select(OneTooMany::ALL.to_vec()),
-        select(vec![None, None, None, Some(5_000)]),
+        (select(vec![None, None, None, Some(5_000)]), select(vec![60_000, 60_000, 2_500, 0])),
         any::<bool>(),
         select(vec![true, true, true, false]),
     );
     (head, vec(step(), 1..5)).prop_map(
-        |((flow, on_failure, max_parallel, one_too_many, timeout, is_shared, declares), mut steps)| {
+        |((flow, on_failure, max_parallel, one_too_many, timeouts, is_shared, declares), mut steps)| {
             let mut least = 0;
             for (index, step) in steps.iter_mut().enumerate() {
                 step.needs.retain(|need| *need < index);
@@ -199,7 +201,18 @@ pub(super) fn docs() -> impl Strategy<Value = Doc> {
                     *version = least;
                 }
             }
-            Doc { flow, on_failure, max_parallel, one_too_many, timeout, is_shared, declares, steps }
+            let (timeout, cleanup_timeout) = timeouts;
+            Doc {
+                flow,
+                on_failure,
+                max_parallel,
+                one_too_many,
+                timeout,
+                cleanup_timeout,
+                is_shared,
+                declares,
+                steps,
+            }
         },
     )
 }

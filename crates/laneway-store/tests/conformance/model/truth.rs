@@ -11,6 +11,7 @@ use laneway_core::max_runs::Strategy as OneTooMany;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Fate;
+use laneway_store::model::CancelMode;
 
 use super::spec::{Bound, Doc, FLOWS, LIMITS, Wait, Wants};
 
@@ -100,6 +101,8 @@ pub(super) struct Task {
     pub(super) ready_at: Option<i64>,
     /// Since when it is parked.
     pub(super) parked_at: Option<i64>,
+    /// It was parked, since its run was last opened.
+    pub(super) was_parked: bool,
     /// Somebody has said what it waits for.
     pub(super) is_signaled: bool,
     /// A rate has let it through.
@@ -187,6 +190,7 @@ impl Task {
             retries: self.retries,
             lost: self.lost,
             is_signaled: self.is_signaled,
+            was_parked: self.was_parked,
             ..Self::default()
         }
     }
@@ -244,6 +248,16 @@ impl Run {
         }
     }
 
+    fn is_canceling(&self) -> bool {
+        matches!(self.closing, Some(Closing::Canceled | Closing::RunTimeout))
+    }
+
+    /// Whether a step still starts, and is not stopped, once the run is being canceled: there is
+    /// time until `deadline`.
+    fn cleans_up(&self, position: usize) -> bool {
+        self.is_canceling() && self.deadline.is_some() && self.wants(position).when == When::Always
+    }
+
     /// These steps and all that need them, and so on.
     fn with_dependents(&self, first: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut all: BTreeSet<usize> = first.into_iter().collect();
@@ -277,8 +291,10 @@ impl Truth {
         }
     }
 
+    /// Clean-up of a run that is being canceled waits for no person.
     pub(super) fn is_paused(&self, run: usize) -> bool {
-        self.runs[run].is_paused || self.paused_flows.contains(&self.runs[run].doc.flow)
+        let of = &self.runs[run];
+        (of.is_paused || self.paused_flows.contains(&of.doc.flow)) && !of.is_canceling()
     }
 
     /// Claims of a session, by run and position.
@@ -351,9 +367,7 @@ impl Truth {
             OneTooMany::Skip => self.close(run, Closing::Canceled),
             OneTooMany::Replace => {
                 // The oldest of those that would go on, so that with the new one there are as many as may be.
-                let goes_on = |run: &usize| {
-                    !matches!(self.runs[*run].closing, Some(Closing::Canceled | Closing::RunTimeout))
-                };
+                let goes_on = |run: &usize| !self.runs[*run].is_canceling();
                 let all: Vec<usize> = running.into_iter().filter(goes_on).chain(queued).collect();
                 let too_many = (all.len() + 1).saturating_sub(doc.max_runs().unwrap_or(usize::MAX));
                 all.into_iter().take(too_many).for_each(|run| self.close(run, Closing::Canceled));
@@ -414,7 +428,7 @@ impl Truth {
                 let may_start = match run.closing {
                     None => true,
                     Some(Closing::Halted | Closing::Aborted) => wants.when.accepts_failure(),
-                    Some(Closing::Canceled | Closing::RunTimeout) => false,
+                    Some(Closing::Canceled | Closing::RunTimeout) => run.cleans_up(claim.at.1),
                 };
                 // What was asked to stop is not tried again.
                 if may_start && task.stop.is_none() && task.retries < wants.retries {
@@ -429,8 +443,8 @@ impl Truth {
         Reply::Fate(Fate::Recorded)
     }
 
-    /// Returns a claim that never started: it was no attempt. The task is available again, unless its run
-    /// is paused or it has to take new passages.
+    /// Returns a claim that never started: it was no attempt. The task is available again, unless
+    /// its run is paused or it has to take new passages.
     pub(super) fn give_back(&mut self, claim: ClaimAt) -> Reply {
         if !self.is_current(claim) || self.task(claim.at).is_started {
             return Reply::Fate(Fate::ClaimLost);
@@ -535,9 +549,16 @@ impl Truth {
 
     // ---- people -------------------------------------------------------------------------------------
 
-    pub(super) fn cancel(&mut self, run: usize) {
-        if !self.runs[run].status.is_final() {
-            self.close(run, Closing::Canceled);
+    pub(super) fn cancel(&mut self, run: usize, mode: CancelMode) {
+        let of = &self.runs[run];
+        if of.status.is_final() {
+            return;
+        }
+        match mode {
+            CancelMode::Now if of.is_canceling() && of.deadline.is_some() => self.end_clean_up(run),
+            _ if of.closing == Some(Closing::Canceled) => {}
+            CancelMode::CleanUp => self.close(run, Closing::Canceled),
+            CancelMode::Now => self.close_within(run, Closing::Canceled, None),
         }
     }
 
@@ -620,6 +641,9 @@ impl Truth {
     /// What is available and not claimed waits again.
     pub(super) fn withdraw(&mut self, run: usize) {
         let of = &mut self.runs[run];
+        if of.is_canceling() {
+            return;
+        }
         for task in of.tasks.iter_mut().filter(|task| task.status.0 == TaskStatus::Available) {
             task.status = Status(TaskStatus::Pending);
         }
@@ -639,22 +663,52 @@ impl Truth {
             let of = &self.runs[run];
             let is_over =
                 of.status == RunStatus::Running && of.deadline.is_some_and(|deadline| deadline <= now);
-            let is_open = !matches!(of.closing, Some(Closing::Canceled | Closing::RunTimeout));
-            if is_over && is_open {
-                self.close(run, Closing::RunTimeout);
+            match (is_over, of.is_canceling()) {
+                (true, true) => self.end_clean_up(run),
+                (true, false) => self.close(run, Closing::RunTimeout),
+                (false, _) => {}
             }
         }
     }
 
     fn close(&mut self, run: usize, closing: Closing) {
+        let of = &self.runs[run];
+        let was_begun = of.tasks.iter().any(|task| task.attempt > 0 || task.was_parked);
+        let is_orphan = !of.doc.is_shared && of.owner.is_none();
+        let cleans_up =
+            |position: &usize| of.wants(*position).when == When::Always && !of.tasks[*position].is_final();
+        let has_clean_up =
+            was_begun && !is_orphan && (0..of.tasks.len()).any(|position| cleans_up(&position));
+        let deadline = match closing {
+            Closing::Halted | Closing::Aborted => of.deadline,
+            // It has begun: another reason gives it no more time.
+            Closing::Canceled | Closing::RunTimeout if of.is_canceling() => of.deadline,
+            Closing::Canceled | Closing::RunTimeout => {
+                let has_time = has_clean_up && of.doc.cleanup_timeout > 0 && of.status == RunStatus::Running;
+                has_time.then_some(self.now + of.doc.cleanup_timeout)
+            }
+        };
+        self.close_within(run, closing, deadline);
+    }
+
+    fn close_within(&mut self, run: usize, closing: Closing, deadline: Option<i64>) {
         let of = &mut self.runs[run];
         of.closing = Some(closing);
-        if closing != Closing::Halted {
-            for task in of.tasks.iter_mut().filter(|task| task.holder.is_some()) {
+        of.deadline = deadline;
+        for position in 0..of.tasks.len() {
+            let is_stopped = closing != Closing::Halted && !of.cleans_up(position);
+            let task = &mut of.tasks[position];
+            if is_stopped && task.holder.is_some() {
                 task.stop = Some(closing.reason());
             }
         }
         self.end_what_closing_ends(run);
+    }
+
+    fn end_clean_up(&mut self, run: usize) {
+        if let Some(closing) = self.runs[run].closing {
+            self.close_within(run, closing, None);
+        }
     }
 
     fn end(&mut self, at: At, status: TaskStatus, reason: Option<Reason>) {
@@ -712,6 +766,7 @@ impl Truth {
         let Some(closing) = self.runs[run].closing else { return };
         for position in self.runs[run].positions(Task::is_unheld) {
             match closing {
+                Closing::Canceled | Closing::RunTimeout if self.runs[run].cleans_up(position) => {}
                 Closing::Canceled | Closing::RunTimeout => {
                     self.end((run, position), TaskStatus::Canceled, Some(closing.reason()));
                 }
@@ -757,6 +812,7 @@ impl Truth {
             if is_wanted && of.needs(position) == Needs::Met {
                 of.tasks[position].status = Status(TaskStatus::Parked);
                 of.tasks[position].parked_at = Some(now);
+                of.tasks[position].was_parked = true;
                 self.steps += 1;
             }
         }

@@ -78,7 +78,10 @@ fn head(model: &Model, opened: &Opened, run: &Run, frame: &mut Frame<'_>, area: 
         first.push(Span::styled(format!("  paused ({})", run.paused.join(", ")), look.warning()));
     }
     if run.interrupted {
-        let told = format!("  laneway run --resume {} goes on with it", run.run.short());
+        let told = format!("  laneway resume {} goes on with it", run.run.short());
+        first.push(Span::styled(told, look.warning()));
+    } else if let Some(until) = run.clean_up_until {
+        let told = format!("  cleaning up, until {}; c ends it", text::clock(until.0));
         first.push(Span::styled(told, look.warning()));
     } else if let Some(reason) = &run.reason {
         first.push(Span::styled(format!("  {reason}"), look.dim()));

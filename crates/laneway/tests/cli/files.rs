@@ -1,0 +1,271 @@
+//! R17: the files of a submitted run follow it. The same workflow, unchanged, runs on one worker, on
+//! two, and after the death of one.
+
+use rustix::process::Signal;
+
+use crate::place::{Place, Running, text, until};
+use crate::postgres::schema;
+
+/// Steps that hand files on: one writes, one changes, one removes, one looks.
+const CHAIN: &str = "
+steps:
+  fetch:
+    run: |
+      mkdir -p data/empty
+      printf 'one\\n' > data/a
+      printf 'two\\n' > data/b
+      printf '#!/bin/sh\\necho tool\\n' > tool; chmod 755 tool
+      ln -s data/a link
+  change: {needs: [fetch], run: 'cat given >> data/a; rm data/b; ./tool > said'}
+  look:
+    needs: [change]
+    run: |
+      test \"$(cat data/a)\" = \"$(printf 'one\\ngiven')\"
+      test ! -e data/b
+      test -d data/empty
+      test \"$(cat said)\" = tool
+      test -x tool
+      test \"$(readlink link)\" = data/a
+      test \"$(cat link)\" = \"$(cat data/a)\"
+";
+
+/// Nodes on Postgres, each with a directory of its own.
+struct Cluster {
+    store: String,
+    user: Place,
+    nodes: Vec<Place>,
+}
+
+impl Cluster {
+    fn new(document: &str) -> Self {
+        let user = Place::with("flow.yaml", document);
+        user.write("given", "given\n");
+        Self { store: schema(), user, nodes: vec![Place::new(), Place::new()] }
+    }
+
+    fn user(&self, line: &str) -> crate::place::Outcome {
+        self.user.laneway(&format!("{line} --store {}", self.store))
+    }
+
+    fn worker(&self, node: usize, args: &str) -> Running {
+        let line = format!("worker --node-address n{node} --shutdown-grace 1s {args} --store {}", self.store);
+        let worker = self.nodes[node].spawn(&line);
+        until("a node", || self.user("nodes --json").stdout.contains(&format!("\"n{node}\"")));
+        worker
+    }
+
+    fn status(&self) -> String {
+        let shown = self.user.json(&format!("show last --json --store {}", self.store));
+        text(&shown["status"]).to_owned()
+    }
+
+    /// Waits until the run has succeeded. A run that failed says why.
+    fn succeeds(&self) {
+        until("the end of the run", || ["succeeded", "failed"].contains(&self.status().as_str()));
+        assert_eq!(self.status(), "succeeded", "{}{}", self.user("show last"), self.user("explain last"));
+        assert_eq!(self.user("replay last").code, Some(0));
+    }
+}
+
+fn stop(worker: Running) {
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.wait().code, Some(0));
+}
+
+/// Submits, and waits for the end.
+fn run_with_a_worker(place: &Place, args: &str) -> String {
+    let worker = place.spawn(&format!("worker --shutdown-grace 1s {args}"));
+    let submitted = place.laneway("submit flow.yaml");
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    let status = || text(&place.json("show last --json")["status"]).to_owned();
+    until("the end of the run", || ["succeeded", "failed"].contains(&status().as_str()));
+    stop(worker);
+    status()
+}
+
+#[test]
+fn steps_of_a_submitted_run_hand_their_files_on() {
+    let place = Place::with("flow.yaml", CHAIN);
+    place.write("given", "given\n");
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+    assert!(!place.path("data").exists(), "the user's directory is the user's");
+    assert_eq!(place.laneway("replay last").code, Some(0));
+    let left = place.laneway("files last change");
+    assert!(left.stdout.contains("data/a") && left.stdout.contains("removed"), "{left}");
+    assert!(left.stdout.contains("said") && !left.stdout.contains("given"), "{left}");
+    let none = place.laneway("files last look");
+    assert!(none.stderr.contains("look changed no files"), "{none}");
+    assert_eq!(place.laneway("files last change --get data/a --to fetched").code, Some(0));
+    assert_eq!(place.read("fetched/data/a"), "one\ngiven\n");
+    let missing = place.laneway("files last change --get data/b --to fetched");
+    assert_eq!(missing.code, Some(2), "{missing}");
+    assert!(missing.stderr.contains("step `change` left no file `data/b`"), "{missing}");
+    let wrong = place.laneway("files last chnge");
+    assert!(wrong.stderr.contains("did you mean `change`"), "{wrong}");
+}
+
+#[test]
+fn a_run_works_in_the_users_directory_and_makes_no_view() {
+    let place = Place::with("flow.yaml", CHAIN);
+    place.write("given", "given\n");
+    assert_eq!(place.laneway("run flow.yaml").code, Some(0));
+    assert!(place.path("data/a").exists());
+    let views = std::fs::read_dir(place.path(".laneway/workspaces"));
+    assert!(views.is_err() || views.is_ok_and(|mut found| found.next().is_none()));
+}
+
+#[test]
+fn each_step_on_another_node_finds_the_files() {
+    let document = CHAIN
+        .replace("fetch:\n", "fetch:\n    runs_on: {at: one}\n")
+        .replace("change: {", "change: {runs_on: {at: two}, ")
+        .replace("look:\n", "look:\n    runs_on: {at: one}\n");
+    let cluster = Cluster::new(&document);
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    let workers = [cluster.worker(0, "--label at=one"), cluster.worker(1, "--label at=two")];
+    cluster.succeeds();
+    workers.into_iter().for_each(stop);
+}
+
+#[test]
+fn files_outlive_the_node_that_wrote_them() {
+    let cluster = Cluster::new(
+        "
+steps:
+  write: {run: 'echo kept > file'}
+  use: {needs: [write], run: 'cat file; test \"$(cat file)\" = kept; test ! -e litter; echo > litter; \
+test $LANEWAY_ATTEMPT = 2 || exec sleep 600'}
+  look: {needs: [use], run: 'test -e litter'}
+",
+    );
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    let dying = cluster.worker(0, "--lease-ttl 2s --heartbeat-interval 500ms");
+    until("the second step", || cluster.user("logs last use").stdout.contains("kept"));
+    dying.signal(Signal::KILL);
+    drop(dying.wait());
+    let other = cluster.worker(1, "--lease-ttl 2s --heartbeat-interval 500ms");
+    cluster.succeeds();
+    stop(other);
+}
+
+#[test]
+fn a_step_sees_nothing_of_a_sibling_nor_of_an_earlier_attempt() {
+    let document = "
+max_parallel: 2
+steps:
+  writes: {run: 'echo half > shared; until test -e MARK/looked; do sleep 0.05; done; echo rest >> shared'}
+  looks:
+    run: |
+      test ! -e shared
+      echo > MARK/looked
+  again: {run: 'test ! -e litter; echo > litter; test $LANEWAY_ATTEMPT = 2', retry: {max: 1, backoff: 0s}}
+  after: {needs: [writes, looks, again], run: 'test \"$(wc -l < shared)\" = 2; test -e litter'}
+";
+    let place = Place::new();
+    let mark = place.path("mark");
+    std::fs::create_dir(&mark).expect("made");
+    place.write("flow.yaml", &document.replace("MARK", &mark.to_string_lossy()));
+    place.write(".lanewayignore", "mark\n");
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+}
+
+#[test]
+fn unordered_steps_that_changed_one_file_conflict_by_name() {
+    let conflict = "
+steps:
+  a: {run: 'echo a > out; echo same > alike'}
+  b: {run: 'echo b > out; echo same > alike'}
+  both: {needs: [a, b]KEEP, run: 'test \"$(cat out alike)\" = \"$(printf \"b\\nsame\")\"'}
+  later: {needs: [both], run: 'test \"$(cat out)\" = b'}
+";
+    let place = Place::with("flow.yaml", &conflict.replace("KEEP", ""));
+    assert_eq!(run_with_a_worker(&place, ""), "failed");
+    let shown = place.json("show last --json");
+    assert_eq!(shown["tasks"][2]["reason"], "conflict");
+    let why = place.laneway("explain last both").stdout;
+    assert!(why.contains("out") && why.contains("a") && why.contains("on_conflict"), "{why}");
+    assert!(!why.contains("alike"), "{why}");
+    place.write("flow.yaml", &conflict.replace("KEEP", ", on_conflict: {keep: b}"));
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+}
+
+#[test]
+fn a_result_from_the_cache_brings_its_files() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+steps:
+  make: {run: 'echo made > out; rm given', cache: {}}
+  look: {needs: [make], run: 'test \"$(cat out)\" = made; test ! -e given'}
+",
+    );
+    place.write("given", "given\n");
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+    let shown = place.json("show last --json");
+    assert_eq!((&shown["tasks"][0]["reason"], &shown["tasks"][1]["reason"]), (&"cached".into(), &().into()));
+}
+
+#[test]
+fn files_that_are_too_large_fail_their_step_or_stay_with_a_pinned_run() {
+    let flow = "
+steps:
+  large: {run: 'dd if=/dev/urandom of=data bs=1000 count=3000 2> /dev/null'}
+  use: {needs: [large], run: 'test \"$(wc -c < data)\" = 3000000'}
+  last: {needs: [use], run: 'test -e data'}
+";
+    let cluster = Cluster::new(flow);
+    let first = cluster.worker(0, "--workspace-max-bytes 1MB");
+    let second = cluster.worker(1, "--workspace-max-bytes 1MB");
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    until("the end of the run", || cluster.status() == "failed");
+    let why = cluster.user("explain last large").stdout;
+    for told in ["left 2929 KiB", "`workspace_max_bytes`", "data (2929 KiB)", "`placement: pinned`"] {
+        assert!(why.contains(told), "{told}: {why}");
+    }
+    cluster.user.write("flow.yaml", &format!("placement: pinned\n{flow}"));
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    cluster.succeeds();
+    let shown = cluster.user.json(&format!("show last --json --store {}", cluster.store));
+    let nodes: Vec<&str> = (0..3).map(|at| text(&shown["tasks"][at]["node"])).collect();
+    assert!(nodes.iter().all(|node| *node == nodes[0]), "{nodes:?}");
+    let left = cluster.user("files last large");
+    assert!(left.stdout.contains("only on node"), "{left}");
+    [first, second].into_iter().for_each(stop);
+}
+
+#[test]
+fn a_workspace_that_is_named_is_used_in_place() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("work")).expect("made");
+    let document = format!(
+        "workspace: {{path: {}}}\nsteps:\n  a: {{run: 'echo a > file'}}\n",
+        place.path("work").display()
+    );
+    place.write("flow.yaml", &document);
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+    assert_eq!(place.read("work/file"), "a\n");
+    std::fs::remove_dir_all(place.path("work")).expect("removed");
+    assert_eq!(run_with_a_worker(&place, ""), "failed");
+    let why = place.laneway("explain last a").stdout;
+    assert!(why.contains("does not have") && why.contains("runs_on"), "{why}");
+}
+
+#[test]
+fn an_artifact_is_what_the_attempt_wrote() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+steps:
+  a: {run: 'mkdir -p out; echo a > out/a', artifacts: ['out/*']}
+  none: {run: 'true', artifacts: ['out/*']}
+",
+    );
+    std::fs::create_dir(place.path("out")).expect("made");
+    place.write("out/old", "old\n");
+    assert_eq!(run_with_a_worker(&place, ""), "failed");
+    let artifacts = place.laneway("artifacts last a");
+    assert!(artifacts.stdout.contains("out/a") && !artifacts.stdout.contains("out/old"), "{artifacts}");
+    let why = place.laneway("explain last none").stdout;
+    assert!(why.contains("were there before"), "{why}");
+}
