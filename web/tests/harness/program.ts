@@ -84,9 +84,8 @@ export class Program {
 
   /** A link that signs in once. */
   link(): string {
-    const args = ['--store', this.store, 'web', '--server', this.url];
-    const env = { PATH: process.env['PATH'] ?? '', HOME: this.directory };
-    return execFileSync(binary(), args, { cwd: this.directory, env, encoding: 'utf8' }).trim();
+    const env = { PATH: process.env['PATH'] ?? '', HOME: this.directory, LANEWAY_DATA_DIR: this.directory };
+    return execFileSync(binary(), ['web', '--server', this.url], { cwd: this.directory, env, encoding: 'utf8' }).trim();
   }
 
   async start(): Promise<void> {
