@@ -79,7 +79,10 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
         operation = operation.parameter(path_part(part));
     }
     for mut parameter in query.iter().flat_map(|query| query()) {
-        parameter.schema.iter_mut().for_each(bound_integers);
+        parameter.schema.iter_mut().for_each(|schema| {
+            bound_integers(schema);
+            exclude_nul(schema);
+        });
         operation = operation.parameter(parameter);
     }
     if rule.method == "POST" && rule.path == "/v1/runs" {
@@ -209,6 +212,19 @@ fn bound_integers(schema: &mut RefOr<Schema>) {
         Schema::OneOf(one) => one.items.iter_mut().for_each(bound_integers),
         Schema::AnyOf(any) => any.items.iter_mut().for_each(bound_integers),
         _ => {}
+    }
+}
+
+/// Excludes the NUL character from a text of an address, as `extract.rs` does.
+fn exclude_nul(schema: &mut RefOr<Schema>) {
+    let RefOr::T(Schema::Object(object)) = schema else { return };
+    let is_text = match &object.schema_type {
+        SchemaType::Type(kind) => *kind == Type::String,
+        SchemaType::Array(kinds) => kinds.contains(&Type::String),
+        SchemaType::AnyValue => false,
+    };
+    if is_text && object.enum_values.is_none() && object.format.is_none() && object.pattern.is_none() {
+        object.pattern = Some("^[^\\u0000]*$".to_owned());
     }
 }
 
