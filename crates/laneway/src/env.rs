@@ -77,16 +77,7 @@ pub(crate) fn unknown<'a>(
     given: impl IntoIterator<Item = &'a str>,
     settings: &[&'static str],
 ) -> Vec<(&'a str, Option<&'static str>)> {
-    let own = [
-        CGROUPS,
-        LOG,
-        TOKEN,
-        EFFECT_SOCKET,
-        EFFECT_URL,
-        EFFECT_ID,
-        EFFECTS_AROUND,
-        OUTPUT,
-    ];
+    let own = [CGROUPS, LOG, TOKEN, EFFECT_SOCKET, EFFECT_URL, EFFECT_ID, EFFECTS_AROUND, OUTPUT];
     // The names of the hooks are no part of a program without hooks.
     let hooks: &[&str] = if laneway_torture::ARMED { &[CRASH, BUG, ECHO, PASSED] } else { &[] };
     let known = || settings.iter().chain(&own).chain(hooks).chain(OTHERS).copied();

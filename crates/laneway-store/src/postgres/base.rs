@@ -18,6 +18,7 @@ use super::follow::FollowUp;
 use super::link::{Begin, Link, sql};
 use super::listen::{Ears, Hearing};
 use super::lock_order::{HeldLocks, LockSet};
+use super::placed_tasks::PlacedTasks;
 use super::run_work::{Claims, Terms};
 use super::settle::{self, Settling};
 use super::shelf::Shelf;
@@ -51,9 +52,18 @@ pub(super) struct Base {
     max_lost: AtomicU32,
 }
 
+/// What became of a verb.
+#[derive(Debug)]
+struct Said<T> {
+    answer: T,
+    follow_ups: BTreeSet<FollowUp>,
+    placed: PlacedTasks,
+}
+
 impl Base {
     pub(super) fn new(target: Target, pool: Pool, instance: InstanceId, clock: Arc<Clock>) -> Self {
-        let (shelf, together, ears) = (Shelf::default(), Together::default(), Ears::new(instance));
+        let (shelf, together) = (Shelf::default(), Together::default());
+        let ears = Ears::new(instance, Arc::clone(&shelf.cursors));
         let max_lost = AtomicU32::new(MAX_LOST);
         let settling = Settling::default();
         Self { target, pool, instance, shelf, clock, together, settling, ears, max_lost }
@@ -94,7 +104,7 @@ impl Base {
     where
         W: Future<Output = Done<T>> + Send,
     {
-        let (answer, follow_ups) = self.say(None, verb).await?;
+        let Said { answer, follow_ups, .. } = self.say(None, verb).await?;
         settle::settle(self, follow_ups).await;
         Ok(answer)
     }
@@ -118,16 +128,17 @@ impl Base {
         W: Future<Output = Done<T>> + Send,
     {
         let tell = self.ears.tell();
-        let answer = self.say(tell.hint(), verb).await?;
-        self.ears.told(&tell);
-        Ok(answer)
+        let Said { answer, follow_ups, placed } = self.say(tell.hint(), verb).await?;
+        self.ears.told(&tell, &placed);
+        Ok((answer, follow_ups))
     }
 
-    async fn say<T, W>(
-        &self,
-        hint: Option<&str>,
-        verb: impl Fn(Arc<Link>, Terms) -> W,
-    ) -> Result<(T, BTreeSet<FollowUp>)>
+    /// Wakes those who wait in this process, later and once: a claim may then walk from the head.
+    pub(super) fn hint_after(&self, delay: Duration) {
+        self.ears.hint_after(delay);
+    }
+
+    async fn say<T, W>(&self, hint: Option<&str>, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<Said<T>>
     where
         W: Future<Output = Done<T>> + Send,
     {
@@ -144,7 +155,11 @@ impl Base {
             let failure = match self.link_telling(hint, foreseen.clone()).await {
                 Err(failure) => failure,
                 Ok(link) => match verb(Arc::clone(&link), terms).await {
-                    Ok(answer) => return Ok((answer, link.take_follow_ups())),
+                    Ok(answer) => {
+                        let placed = link.take_placed();
+                        self.shelf.cursors.move_back(&placed);
+                        return Ok(Said { answer, follow_ups: link.take_follow_ups(), placed });
+                    }
                     Err(failure) => {
                         if failure.reach() == Reach::Unknown {
                             // It may have been committed, and a repeated verb does not tell.

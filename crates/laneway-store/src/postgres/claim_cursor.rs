@@ -2,15 +2,17 @@
 //!
 //! While a session holds the server's xmin horizon, the rows that claimed tasks leave behind stay in
 //! `tasks_available`, and a claim from the head of the line reads all of them. Then claims begin behind the
-//! last task taken instead. While claims get all that they ask for, a full walk from the head takes at most a
-//! tenth of the time, and one claim in eight at most makes it. A claim that gets less walks from the head at
-//! once (docs/design/postgres.md, "A held horizon").
+//! last task taken instead, and full walks from the head take at most a tenth of the time
+//! (docs/design/postgres.md, "A held horizon").
 //!
-//! A cursor is a hint. A task that is placed before it waits for the next full walk, and no longer.
+//! A task that is placed before a cursor moves it back, also at other nodes (placed_tasks.rs). A cursor is a
+//! hint all the same: a task that no cursor was moved back for waits for the next full walk, and no longer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use super::placed_tasks::PlacedTasks;
 
 /// One claim in so many has its walk measured: reading the server's count costs two statements.
 const MEASURE_EVERY: u32 = 32;
@@ -27,6 +29,10 @@ const CLAIMS_BETWEEN: u32 = 7;
 
 /// How long a task that is placed before a cursor waits at a node that claims rarely.
 const FULL_WALK_DELAY: Duration = Duration::from_secs(1);
+
+/// Every claim looks at tasks that became ready so recently: they may have been committed behind those
+/// that moved the cursor.
+const RECENT_MS: i64 = 500;
 
 /// Classes that have a cursor. A store that runs more of them at a time begins anew.
 const MAX_CURSORS: usize = 256;
@@ -48,8 +54,18 @@ impl LinePlace {
 pub(super) enum WalkStart {
     /// At the cursors, unless a full walk is due.
     Cursors,
-    /// At the head of every line: a claim from the cursors got less than it wanted.
+    /// At the head of every line, unless the last full walk was a moment ago: a claim from the cursors
+    /// got less than it wanted.
     Head,
+}
+
+/// Which lines a claim walks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WalkedLines {
+    /// Those of all classes that its session takes.
+    All,
+    /// That of one class.
+    Of(i64),
 }
 
 /// How one claim walks the lines.
@@ -60,6 +76,8 @@ pub(super) struct ClaimWalk {
     /// Whether the server's count of the walk is read. Such a walk is full.
     pub(super) is_measured: bool,
     pub(super) cursors: LineCursors,
+    /// How often cursors had been moved back when it began.
+    moved_back: u64,
     /// Of a measured walk, unless another claim has the turn.
     _turn: Option<FullWalkTurn>,
 }
@@ -67,7 +85,7 @@ pub(super) struct ClaimWalk {
 impl ClaimWalk {
     /// For a request that sends no claim.
     pub(super) const NONE: Self =
-        Self { is_full: true, is_measured: false, cursors: LineCursors::HEADS, _turn: None };
+        Self { is_full: true, is_measured: false, cursors: LineCursors::HEADS, moved_back: 0, _turn: None };
 }
 
 /// Keeps other claims from the same long walk. Once it is dropped, the walk is due again unless `note`
@@ -116,6 +134,8 @@ struct State {
     /// Walks from the head that were answered while no cursor was in use.
     claims: u32,
     is_turn_taken: bool,
+    /// How often cursors were moved back.
+    moved_back: u64,
     /// Set while walks from the head are long.
     long: Option<LongWalk>,
 }
@@ -125,14 +145,32 @@ struct LongWalk {
     last_full: Instant,
     took: Duration,
     claims_since: u32,
+    /// The rank of a task that became ready at `last_full`, without a priority.
+    rank_then: i64,
     cursors: LineCursors,
 }
 
 impl LongWalk {
+    /// How long until a full walk takes no more than its share of the time.
+    fn pause(&self, now: Instant) -> Duration {
+        (self.took * FULL_WALK_PAUSE).saturating_sub(now.saturating_duration_since(self.last_full))
+    }
+
     fn is_due(&self, now: Instant) -> bool {
-        let since = now.saturating_duration_since(self.last_full);
-        since >= self.took * FULL_WALK_PAUSE
-            && (self.claims_since >= CLAIMS_BETWEEN || since >= FULL_WALK_DELAY)
+        self.pause(now).is_zero()
+            && (self.claims_since >= CLAIMS_BETWEEN
+                || now.saturating_duration_since(self.last_full) >= FULL_WALK_DELAY)
+    }
+
+    /// Where a walk begins: at the cursors, or before them at the first task that became ready recently.
+    fn starts(&self, now: Instant) -> LineCursors {
+        let since = now.saturating_duration_since(self.last_full).as_millis();
+        let rank_now = self.rank_then.saturating_add(i64::try_from(since).unwrap_or(i64::MAX));
+        let recent = LinePlace { rank: rank_now.saturating_sub(RECENT_MS), ..LinePlace::HEAD };
+        let mut starts = self.cursors.clone();
+        starts.default = starts.default.min(recent);
+        starts.classes.values_mut().for_each(|place| *place = recent.min(*place));
+        starts
     }
 }
 
@@ -143,16 +181,41 @@ impl ClaimCursors {
         let is_free = !state.is_turn_taken;
         let (is_full, is_measured, cursors) = match &state.long {
             None => (true, is_free && state.claims.is_multiple_of(MEASURE_EVERY), LineCursors::HEADS),
-            Some(long) if start == WalkStart::Head || (is_free && long.is_due(now)) => {
-                (true, true, long.cursors.clone())
+            Some(long) => {
+                let is_due = match start {
+                    WalkStart::Cursors => long.is_due(now),
+                    WalkStart::Head => long.pause(now).is_zero(),
+                };
+                (is_free && is_due, is_free && is_due, long.starts(now))
             }
-            Some(long) => (false, false, long.cursors.clone()),
         };
         let takes_turn = is_measured && is_free;
         state.is_turn_taken |= takes_turn;
+        let moved_back = state.moved_back;
         drop(state);
         let turn = takes_turn.then(|| FullWalkTurn(Arc::clone(self)));
-        ClaimWalk { is_full, is_measured, cursors, _turn: turn }
+        ClaimWalk { is_full, is_measured, cursors, moved_back, _turn: turn }
+    }
+
+    /// How long until a claim that gets too little may walk from the head, if it may not yet.
+    pub(super) fn pause(&self, now: Instant) -> Option<Duration> {
+        self.lock().long.as_ref().map(|long| long.pause(now)).filter(|pause| !pause.is_zero())
+    }
+
+    /// Moves the cursors back to tasks that were placed before them.
+    pub(super) fn move_back(&self, placed: &PlacedTasks) {
+        let mut state = self.lock();
+        let Some(long) = &mut state.long else { return };
+        let mut is_moved = false;
+        for (class, place) in placed.iter() {
+            // A walk begins behind its cursor.
+            let before = LinePlace { position: place.position.saturating_sub(1), ..*place };
+            if before < long.cursors.of_class(*class) {
+                long.cursors.classes.insert(*class, before);
+                is_moved = true;
+            }
+        }
+        state.moved_back += u64::from(is_moved);
     }
 
     /// Learns from the answer to a walk: the classes and places of what it took, whether that is less than
@@ -160,6 +223,7 @@ impl ClaimCursors {
     pub(super) fn note(
         &self,
         walk: &ClaimWalk,
+        lines: WalkedLines,
         (taken, is_short): (impl IntoIterator<Item = (i64, LinePlace)>, bool),
         cost: Option<WalkCost>,
         now: Instant,
@@ -172,37 +236,50 @@ impl ClaimCursors {
             last.entry(class).and_modify(|kept| *kept = place.max(*kept)).or_insert(place);
         }
         let is_long = cost.is_some_and(|cost| cost.entries > LONG_WALK_ENTRIES + 4 * count);
+        // The walk may not have seen the task for which a cursor was moved back meanwhile.
+        let is_moved_back = state.moved_back != walk.moved_back;
         state.claims = state.claims.wrapping_add(1);
         match (&mut state.long, cost) {
-            (long, _) if walk.is_full && is_short && (long.is_some() || is_long) => {
-                // Nothing is left behind a cursor either: the next claim begins at the head, once, and is
-                // measured. It would begin there again if it began at a cursor.
-                (*long, state.claims) = (None, 0);
-            }
             (long, Some(cost)) if is_long => {
-                let mut classes = long.take().map(|long| long.cursors.classes).unwrap_or_default();
-                // Also backwards: what stands behind a task that came late is next.
-                classes.extend(last);
-                let default = LinePlace { rank: cost.rank_now, ..LinePlace::HEAD };
+                let now_place = LinePlace { rank: cost.rank_now, ..LinePlace::HEAD };
+                let mut cursors = match (long.take(), lines) {
+                    (Some(long), _) if is_moved_back => long.cursors,
+                    // Nothing is left in any line.
+                    (_, WalkedLines::All) if is_short => {
+                        LineCursors { default: now_place, classes: BTreeMap::new() }
+                    }
+                    (long, lines) => {
+                        let mut classes = long.map(|long| long.cursors.classes).unwrap_or_default();
+                        // Also backwards: what stands behind a task that came late is next.
+                        classes.extend(last);
+                        if let (true, WalkedLines::Of(class)) = (is_short, lines) {
+                            classes.insert(class, now_place);
+                        }
+                        LineCursors { default: now_place, classes }
+                    }
+                };
+                if cursors.classes.len() > MAX_CURSORS {
+                    cursors.classes.clear();
+                }
                 *long = Some(LongWalk {
                     last_full: now,
                     took: cost.took,
                     claims_since: 0,
-                    cursors: LineCursors { default, classes },
+                    rank_then: cost.rank_now,
+                    cursors,
                 });
             }
             (long, Some(_)) => *long = None,
             (Some(long), None) => {
                 long.claims_since += 1;
-                for (class, place) in last {
-                    let classes = &mut long.cursors.classes;
-                    classes.entry(class).and_modify(|kept| *kept = place.max(*kept)).or_insert(place);
+                if !is_moved_back {
+                    for (class, place) in last {
+                        let classes = &mut long.cursors.classes;
+                        classes.entry(class).and_modify(|kept| *kept = place.max(*kept)).or_insert(place);
+                    }
                 }
             }
             (None, None) => {}
-        }
-        if let Some(long) = state.long.as_mut().filter(|long| long.cursors.classes.len() > MAX_CURSORS) {
-            long.cursors.classes.clear();
         }
     }
 
@@ -222,8 +299,11 @@ mod tests {
         LinePlace { rank, run_no: 1, position: 0 }
     }
 
+    /// The rank of a task that becomes ready during a walk.
+    const RANK_NOW: i64 = 1_000_000;
+
     fn cost(entries: i64) -> Option<WalkCost> {
-        Some(WalkCost { entries, took: Duration::from_millis(10), rank_now: 500 })
+        Some(WalkCost { entries, took: Duration::from_millis(10), rank_now: RANK_NOW })
     }
 
     /// Cursors that a long walk has set behind `ranks` of class 1.
@@ -242,8 +322,29 @@ mod tests {
     ) -> (bool, bool) {
         let walk = cursors.next(WalkStart::Cursors, now);
         let cost = cost.filter(|_| walk.is_measured);
-        cursors.note(&walk, (ranks.iter().map(|rank| (1, place(*rank))), ENOUGH), cost, now);
+        note(cursors, &walk, (ranks, ENOUGH), cost, now);
         (walk.is_full, walk.is_measured)
+    }
+
+    fn note(
+        cursors: &Arc<ClaimCursors>,
+        walk: &ClaimWalk,
+        (ranks, is_short): (&[i64], bool),
+        cost: Option<WalkCost>,
+        now: Instant,
+    ) {
+        let taken = ranks.iter().map(|rank| (1, place(*rank)));
+        cursors.note(walk, WalkedLines::All, (taken, is_short), cost, now);
+    }
+
+    fn placed(rank: i64) -> PlacedTasks {
+        let mut placed = PlacedTasks::default();
+        placed.add(1, place(rank), RANK_NOW);
+        placed
+    }
+
+    fn start_of(cursors: &Arc<ClaimCursors>, class: i64, now: Instant) -> LinePlace {
+        cursors.next(WalkStart::Cursors, now).cursors.of_class(class)
     }
 
     fn is_full(cursors: &Arc<ClaimCursors>, now: Instant) -> bool {
@@ -271,10 +372,21 @@ mod tests {
         let cursors = behind(&[7, 9, 8], now);
         let second = cursors.next(WalkStart::Cursors, now);
         assert_eq!((second.is_full, second.cursors.of_class(1)), (false, place(9)));
-        assert_eq!(second.cursors.of_class(2), LinePlace { rank: 500, ..LinePlace::HEAD });
-        cursors.note(&second, ([(1, place(12)), (2, place(501))], ENOUGH), None, now);
-        let third = cursors.next(WalkStart::Cursors, now).cursors;
-        assert_eq!((third.of_class(1), third.of_class(2)), (place(12), place(501)));
+        note(&cursors, &second, (&[12], ENOUGH), None, now);
+        assert_eq!(start_of(&cursors, 1, now), place(12));
+    }
+
+    #[test]
+    fn every_claim_looks_at_what_became_ready_recently() {
+        let now = Instant::now();
+        let cursors = behind(&[RANK_NOW + 60_000], now);
+        let recent = |rank| LinePlace { rank, ..LinePlace::HEAD };
+        let later = now + Duration::from_millis(50);
+        for class in [1, 2] {
+            assert_eq!(start_of(&cursors, class, now), recent(RANK_NOW - RECENT_MS));
+            assert_eq!(start_of(&cursors, class, later), recent(RANK_NOW + 50 - RECENT_MS));
+        }
+        assert_eq!(start_of(&cursors, 2, now + Duration::from_secs(1)), recent(RANK_NOW), "the default");
     }
 
     #[test]
@@ -286,7 +398,7 @@ mod tests {
         let full = cursors.next(WalkStart::Cursors, due);
         assert_eq!((full.is_full, full.is_measured), (true, true));
         assert!(!is_full(&cursors, due), "another claim has the turn");
-        cursors.note(&full, ([(1, place(8))], ENOUGH), cost(5_000), due);
+        note(&cursors, &full, (&[8], ENOUGH), cost(5_000), due);
         drop(full);
         assert!(!is_full(&cursors, due), "the walk was answered");
     }
@@ -318,33 +430,79 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_gets_less_than_it_wants_walks_from_the_head_at_once() {
+    fn a_claim_that_gets_less_than_it_wants_walks_from_the_head_unless_it_was_walked_a_moment_ago() {
         let now = Instant::now();
         let cursors = behind(&[70], now);
-        let from_cursor = cursors.next(WalkStart::Cursors, now);
-        cursors.note(&from_cursor, ([], SHORT), None, now);
-        let from_head = cursors.next(WalkStart::Head, now);
+        let early = now + Duration::from_millis(89);
+        assert_eq!(cursors.pause(early), Some(Duration::from_millis(1)));
+        assert!(!cursors.next(WalkStart::Head, early).is_full);
+        let due = now + Duration::from_millis(90);
+        assert_eq!(cursors.pause(due), None);
+        let from_head = cursors.next(WalkStart::Head, due);
         assert_eq!((from_head.is_full, from_head.is_measured), (true, true));
-        cursors.note(&from_head, ([(1, place(3))], ENOUGH), cost(5_000), now);
+        note(&cursors, &from_head, (&[3], ENOUGH), cost(5_000), due);
         drop(from_head);
-        let next = cursors.next(WalkStart::Cursors, now);
-        assert_eq!((next.is_full, next.cursors.of_class(1)), (false, place(3)));
+        assert_eq!(start_of(&cursors, 1, due), place(3));
     }
 
     #[test]
-    fn where_the_head_has_too_little_too_the_next_claim_makes_one_walk_from_there() {
+    fn where_the_head_has_too_little_too_the_next_claims_begin_at_what_is_recent() {
         let now = Instant::now();
         let cursors = behind(&[70], now);
-        let from_head = cursors.next(WalkStart::Head, now);
-        cursors.note(&from_head, ([], SHORT), cost(5_000), now);
+        let due = now + Duration::from_millis(90);
+        let from_head = cursors.next(WalkStart::Head, due);
+        note(&cursors, &from_head, (&[80], SHORT), cost(5_000), due);
         drop(from_head);
         for _ in 0..3 {
-            let idle = cursors.next(WalkStart::Cursors, now);
-            assert_eq!((idle.is_full, idle.is_measured), (true, true));
-            cursors.note(&idle, ([], SHORT), cost(5_000), now);
+            let idle = cursors.next(WalkStart::Cursors, due);
+            assert!(!idle.is_full, "walks from the head take a tenth of the time, whatever they find");
+            assert_eq!(idle.cursors.of_class(1).rank, RANK_NOW - RECENT_MS);
+            note(&cursors, &idle, (&[], SHORT), None, due);
         }
-        assert_eq!(walk(&cursors, &[80], cost(5_000), now), (true, true));
-        assert!(!is_full(&cursors, now), "with work to take, cursors are in use again");
+    }
+
+    #[test]
+    fn a_walk_of_one_line_that_finds_too_little_says_nothing_of_the_others() {
+        let now = Instant::now();
+        let cursors = Arc::new(ClaimCursors::default());
+        let walk = cursors.next(WalkStart::Cursors, now);
+        let taken = [(1, place(7)), (2, place(8))];
+        cursors.note(&walk, WalkedLines::All, (taken, ENOUGH), cost(5_000), now);
+        drop(walk);
+        let due = now + Duration::from_millis(90);
+        let of_one = cursors.next(WalkStart::Head, due);
+        cursors.note(&of_one, WalkedLines::Of(2), ([], SHORT), cost(5_000), due);
+        drop(of_one);
+        assert_eq!(start_of(&cursors, 1, due), place(7));
+        assert_eq!(start_of(&cursors, 2, due).rank, RANK_NOW - RECENT_MS);
+    }
+
+    #[test]
+    fn a_task_that_is_placed_before_a_cursor_moves_it_back() {
+        let now = Instant::now();
+        let cursors = behind(&[70], now);
+        cursors.move_back(&placed(90));
+        assert_eq!(start_of(&cursors, 1, now), place(70), "it stands behind the cursor");
+        cursors.move_back(&placed(40));
+        assert_eq!(start_of(&cursors, 1, now), LinePlace { position: -1, ..place(40) });
+    }
+
+    #[test]
+    fn a_walk_that_began_before_a_cursor_was_moved_back_leaves_it_there() {
+        let now = Instant::now();
+        let cursors = behind(&[70], now);
+        let before = cursors.next(WalkStart::Cursors, now);
+        let due = now + Duration::from_millis(90);
+        let full = cursors.next(WalkStart::Head, due);
+        cursors.move_back(&placed(40));
+        let moved = LinePlace { position: -1, ..place(40) };
+        note(&cursors, &before, (&[75], ENOUGH), None, now);
+        assert_eq!(start_of(&cursors, 1, now), moved);
+        note(&cursors, &full, (&[], SHORT), cost(5_000), due);
+        assert_eq!(start_of(&cursors, 1, due), moved);
+        let behind_it = cursors.next(WalkStart::Cursors, due);
+        note(&cursors, &behind_it, (&[40, 76], ENOUGH), None, due);
+        assert_eq!(start_of(&cursors, 1, due), place(76));
     }
 
     #[test]

@@ -203,6 +203,7 @@ pub(super) async fn add<T>(
 ) -> Done<()> {
     columns.add(made.no, made.now, &made.changes);
     shelf.note_waits(&made.changes.waits);
+    link.note_placed(made.no, made.now, &made.changes.tasks);
     let follow_ups = follow_ups_of(link, head, &made.changes, (made.no, made.queued)).await?;
     columns.follow_ups.extend(&follow_ups);
     link.note_follow_ups(follow_ups);

@@ -13,18 +13,23 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 
 use deadpool_postgres::Object;
+use laneway_core::state::TaskStatus;
+use laneway_core::time::Millis;
 use laneway_torture::{Point, pass};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, Statement};
 
+use super::claim_cursor::LinePlace;
 use super::connect::Session;
 use super::fault::{Done, Failure};
 use super::follow::FollowUp;
 use super::lock_order::HeldLocks;
+use super::placed_tasks::PlacedTasks;
+use crate::keeper::Changed;
 
 /// A statement of ours, with the types of its parameters.
 #[derive(Debug)]
@@ -56,10 +61,14 @@ pub(super) struct Link {
     phase: AtomicU8,
     /// What other nodes are told behind a commit.
     hint: Option<String>,
+    /// The same, with the tasks that the transaction has placed.
+    words: OnceLock<String>,
     /// What the open transaction has locked.
     pub(super) locks: HeldLocks,
     /// What the open transaction makes possible for other runs, as it has recorded it.
     follow_ups: Mutex<BTreeSet<FollowUp>>,
+    /// Tasks that the open transaction makes available.
+    placed: Mutex<PlacedTasks>,
 }
 
 /// Nothing is open.
@@ -83,8 +92,10 @@ impl Link {
             session,
             phase: AtomicU8::new(IDLE),
             hint: None,
+            words: OnceLock::new(),
             locks: HeldLocks::default(),
             follow_ups: Mutex::default(),
+            placed: Mutex::default(),
         }
     }
 
@@ -107,6 +118,32 @@ impl Link {
     /// What is to be done now that the transaction has committed.
     pub(super) fn take_follow_ups(&self) -> BTreeSet<FollowUp> {
         std::mem::take(&mut *self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Remembers tasks that become available with the commit.
+    pub(super) fn note_placed(&self, no: i64, now: Millis, tasks: &[Changed]) {
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        for task in tasks.iter().filter(|task| task.row.status == TaskStatus::Available) {
+            if let Some(rank) = task.row.rank {
+                let place = LinePlace { rank, run_no: no, position: i64::from(task.position) };
+                placed.add(task.row.class, place, now.0);
+            }
+        }
+    }
+
+    /// Tasks that the committed transaction has made available.
+    pub(super) fn take_placed(&self) -> PlacedTasks {
+        std::mem::take(&mut *self.placed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What other nodes are told behind the commit.
+    fn words(&self) -> Option<&String> {
+        let hint = self.hint.as_ref()?;
+        let compose = || match self.placed.lock().unwrap_or_else(PoisonError::into_inner).words() {
+            Some(placed) => format!("{hint} {placed}"),
+            None => hint.clone(),
+        };
+        Some(self.words.get_or_init(compose))
     }
 
     /// Behind its commits it tells others, in the same flight: a statement of its own, and so never inside the
@@ -243,8 +280,8 @@ impl<'a> Flight<'a> {
         let link = self.link;
         self.parts.push(Part::Words("COMMIT"));
         pass(Point::SharedCommitBefore);
-        if let Some(hint) = &link.hint {
-            self.parts.push(Part::Hint(sql!("hint", TEXT), vec![hint]));
+        if let Some(words) = link.words() {
+            self.parts.push(Part::Hint(sql!("hint", TEXT), vec![words]));
         }
         match self.land().await {
             Ok(answers) => {

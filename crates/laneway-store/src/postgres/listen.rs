@@ -14,6 +14,7 @@
 //! between: it says so, and from then on hints by the clock.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,9 +29,11 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, Notification};
 use uuid::Uuid;
 
+use super::claim_cursor::ClaimCursors;
 use super::connect::{self, Line, Target};
 use super::fault::{self, Done};
 use super::link::{Link, sql};
+use super::placed_tasks::PlacedTasks;
 
 /// How long the first message to itself may take. A notification takes a millisecond; a busy server some more.
 const SELF_TEST: Duration = Duration::from_secs(2);
@@ -65,6 +68,11 @@ pub(super) struct Ears {
     /// What our notifications say: which store of this database has changed, and that it was us.
     words: Words,
     pace: Arc<Pace>,
+    cursors: Arc<ClaimCursors>,
+    /// Tasks that the listener has yet to tell of.
+    untold: Arc<Mutex<PlacedTasks>>,
+    /// Whether those who wait will be woken by the clock.
+    is_hint_due: Arc<AtomicBool>,
 }
 
 /// When notifications may be sent.
@@ -106,10 +114,18 @@ impl Tell {
 }
 
 impl Ears {
-    pub(super) fn new(instance: InstanceId) -> Self {
+    pub(super) fn new(instance: InstanceId, cursors: Arc<ClaimCursors>) -> Self {
         let (changes, _) = watch::channel(0);
         let words = Words { store: instance.to_string(), own: Uuid::now_v7().to_string() };
-        Self { changes, listener: Mutex::default(), words, pace: Arc::default() }
+        Self {
+            changes,
+            listener: Mutex::default(),
+            words,
+            pace: Arc::default(),
+            cursors,
+            untold: Arc::default(),
+            is_hint_due: Arc::default(),
+        }
     }
 
     pub(super) fn hearing(&self) -> Option<watch::Receiver<Hearing>> {
@@ -127,6 +143,8 @@ impl Ears {
                 changes: self.changes.clone(),
                 told: Arc::new(Notify::new()),
                 pace: Arc::clone(&self.pace),
+                cursors: Arc::clone(&self.cursors),
+                untold: Arc::clone(&self.untold),
                 state: watch::channel(Hearing::Unconnected).0,
             };
             *listener = Listener::start(ear);
@@ -145,18 +163,35 @@ impl Ears {
         Tell::Along(self.words.said())
     }
 
-    /// It was made.
-    pub(super) fn told(&self, tell: &Tell) {
+    /// It was made, and has placed these tasks.
+    pub(super) fn told(&self, tell: &Tell, placed: &PlacedTasks) {
         self.changes.send_modify(|count| *count += 1);
         match tell {
             Tell::Along(_) => pass(Point::NotifyAfter),
             Tell::Soon => {
+                self.untold.lock().unwrap_or_else(PoisonError::into_inner).announce_too(placed);
                 if let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
                 {
                     listener.told.notify_one();
                 }
             }
         }
+    }
+}
+
+impl Ears {
+    /// Wakes those who wait in this process, later. Nothing outside of a runtime: polls have to do.
+    pub(super) fn hint_after(&self, delay: Duration) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if self.is_hint_due.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (changes, is_hint_due) = (self.changes.clone(), Arc::clone(&self.is_hint_due));
+        runtime.spawn(async move {
+            sleep(delay).await;
+            is_hint_due.store(false, Ordering::Relaxed);
+            changes.send_modify(|count| *count += 1);
+        });
     }
 }
 
@@ -173,12 +208,13 @@ impl Words {
         format!("{} {}", self.store, self.own)
     }
 
-    /// Our own commits were told of at once.
-    fn are_news(&self, payload: &str) -> bool {
-        match payload.split_once(' ') {
-            Some((store, by)) => store == self.store && by != self.own,
-            None => payload == self.store,
-        }
+    /// Returns the tasks that another process has placed early, or `None` where a payload says nothing
+    /// new: our own commits were told of at once.
+    fn news(&self, payload: &str) -> Option<PlacedTasks> {
+        let mut words = payload.split(' ');
+        let (store, by, placed) = (words.next(), words.next(), words.next());
+        let is_news = store == Some(self.store.as_str()) && by != Some(self.own.as_str());
+        is_news.then(|| placed.map(PlacedTasks::parse).unwrap_or_default())
     }
 }
 
@@ -216,6 +252,8 @@ struct Ear {
     changes: watch::Sender<u64>,
     told: Arc<Notify>,
     pace: Arc<Pace>,
+    cursors: Arc<ClaimCursors>,
+    untold: Arc<Mutex<PlacedTasks>>,
     state: watch::Sender<Hearing>,
 }
 
@@ -262,8 +300,10 @@ impl Ear {
             tokio::select! {
                 note = heard.recv() => match note {
                     None => return Ok(()),
-                    Some(note) if self.words.are_news(note.payload()) => self.hint(),
-                    Some(_) => {}
+                    Some(note) => if let Some(placed) = self.words.news(note.payload()) {
+                        self.cursors.move_back(&placed);
+                        self.hint();
+                    },
                 },
                 () = self.told.notified() => {
                     sleep_until(self.pace.next(Instant::now())).await;
@@ -292,7 +332,12 @@ impl Ear {
 
     async fn notify(&self, client: &Client) -> Done<()> {
         self.pace.spend(Instant::now());
-        client.query_typed(include_str!("sql/notify.sql"), &[(&self.words.said(), Type::TEXT)]).await?;
+        let untold = std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut words = self.words.said();
+        if let Some(placed) = untold.words() {
+            words = format!("{words} {placed}");
+        }
+        client.query_typed(include_str!("sql/notify.sql"), &[(&words, Type::TEXT)]).await?;
         pass(Point::NotifyAfter);
         Ok(())
     }
@@ -342,7 +387,9 @@ mod tests {
     #[test]
     fn a_process_does_not_hear_itself() {
         let words = Words { store: "s".to_owned(), own: "me".to_owned() };
-        assert!(words.are_news("s you") && words.are_news("s"));
-        assert!(!words.are_news(&words.said()) && !words.are_news("t you") && !words.are_news("t"));
+        let is_news = |payload: &str| words.news(payload).is_some();
+        assert!(is_news("s you") && is_news("s") && is_news("s you 1:2:3:4"));
+        assert!(!is_news(&words.said()) && !is_news("t you") && !is_news("t") && !is_news("s me 1:2:3:4"));
+        assert_eq!(words.news("s you 1:2:3:4").expect("news").iter().count(), 1);
     }
 }

@@ -20,6 +20,7 @@ mod lock_order;
 mod migrate;
 mod overview;
 mod password;
+mod placed_tasks;
 mod pools;
 mod read;
 mod remote;

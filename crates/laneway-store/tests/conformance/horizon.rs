@@ -19,6 +19,12 @@ const CLAIMS: usize = 400;
 
 const BATCH: usize = 8;
 
+/// Behind it nothing is recent: claims always look at what became ready within half a second.
+const NOT_RECENT: Duration = Duration::from_secs(1);
+
+/// Claims of a fleet that keeps up with its work: each gets less than it wants.
+const SHORT_CLAIMS: usize = 600;
+
 /// Opens a transaction that holds the horizon, and does nothing more in it.
 async fn hold_the_horizon(node: &Node) -> Client {
     let holder = server::beneath(node.store.dir()).await.expect("a store on Postgres");
@@ -57,6 +63,7 @@ fn claims_pass_over_dead_entries_while_the_horizon_is_held() {
         let looker = server::beneath(node.store.dir()).await.expect("a store on Postgres");
         let holder = hold_the_horizon(&node).await;
         node.share(&flat(TAKEN_BEFORE + CLAIMS * BATCH, TAKEN_BEFORE + CLAIMS * BATCH)).await;
+        place.advance(NOT_RECENT);
         assert_eq!(claim(&node, TAKEN_BEFORE).await.len(), TAKEN_BEFORE);
         let mut taken = HashSet::new();
         for _ in 0..CLAIMS {
@@ -75,12 +82,62 @@ fn claims_pass_over_dead_entries_while_the_horizon_is_held() {
 }
 
 #[test]
+fn claims_that_get_too_little_pass_over_dead_entries_too() {
+    block_on(async {
+        let place = Place::new(Database::Postgres);
+        let node = Node::worker(place.open(), "one:1", &[]).await;
+        let looker = server::beneath(node.store.dir()).await.expect("a store on Postgres");
+        let holder = hold_the_horizon(&node).await;
+        node.share(&flat(TAKEN_BEFORE, TAKEN_BEFORE)).await;
+        place.advance(NOT_RECENT);
+        assert_eq!(claim(&node, TAKEN_BEFORE).await.len(), TAKEN_BEFORE);
+        for number in 0..SHORT_CLAIMS {
+            if number % 10 == 0 {
+                let run = node.share(&flow("", &[("only", "")])).await;
+                let taken = claim(&node, BATCH).await;
+                assert_eq!(taken.iter().map(|claim| claim.run).collect::<Vec<_>>(), [run], "claim {number}");
+            } else {
+                assert!(claim(&node, BATCH).await.is_empty());
+            }
+        }
+        drop(node);
+        drop(holder);
+        let read = entries_read(&looker).await;
+        let from_the_head = (SHORT_CLAIMS * TAKEN_BEFORE) as i64;
+        assert!(read < from_the_head / 2, "{read} entries read, {from_the_head} by claims from the head");
+    });
+}
+
+#[test]
+fn idle_node_is_woken_for_a_task_that_another_one_placed_before_its_cursor() {
+    block_on(async {
+        let place = Place::new(Database::Postgres);
+        let node = Node::worker(place.open(), "one:1", &[]).await;
+        let other = Node::worker(place.open(), "two:2", &[]).await;
+        let mut changes = node.store.changes();
+        let _holder = hold_the_horizon(&node).await;
+        claim_up_to_the_last(&place, &node).await;
+        let urgent = other.share(&flow("", &[("now", "priority: 9")])).await;
+        loop {
+            if let Some(taken) = claim(&node, BATCH).await.first() {
+                assert_eq!(taken.run, urgent);
+                return;
+            }
+            // No claim is made by the clock: it is a hint that leads to the task.
+            let hint = tokio::time::timeout(Duration::from_secs(30), changes.changed()).await;
+            hint.expect("a hint").expect("a store");
+        }
+    });
+}
+
+#[test]
 fn task_placed_before_the_cursor_is_found_while_the_horizon_is_held() {
     block_on(async {
         let place = Place::new(Database::Postgres);
         let node = Node::worker(place.open(), "one:1", &[]).await;
         let _holder = hold_the_horizon(&node).await;
         node.share(&flat(TAKEN_BEFORE + 2_000, TAKEN_BEFORE + 2_000)).await;
+        place.advance(NOT_RECENT);
         assert_eq!(claim(&node, TAKEN_BEFORE).await.len(), TAKEN_BEFORE);
         // Measured, if no claim was so far; from here on claims begin at a cursor.
         for _ in 0..40 {
@@ -97,8 +154,9 @@ fn task_placed_before_the_cursor_is_found_while_the_horizon_is_held() {
 }
 
 /// Leaves a held horizon, cursors in use, and nothing to claim. Returns a claim that stands before the cursors.
-async fn claim_up_to_the_last(node: &Node) -> Held {
+async fn claim_up_to_the_last(place: &Place, node: &Node) -> Held {
     node.share(&flat(TAKEN_BEFORE + BATCH * BATCH, TAKEN_BEFORE + BATCH * BATCH)).await;
+    place.advance(NOT_RECENT);
     let first = node.take_any(1).await.pop().expect("the first of the line");
     // Measured as the first claim, whatever it takes; the second one that is measured is the 33rd.
     assert_eq!(claim(node, TAKEN_BEFORE - 1).await.len(), TAKEN_BEFORE - 1);
@@ -114,7 +172,7 @@ fn task_that_comes_back_before_the_cursor_is_claimed_at_once_by_an_idle_node() {
         let place = Place::new(Database::Postgres);
         let node = Node::worker(place.open(), "one:1", &[]).await;
         let _holder = hold_the_horizon(&node).await;
-        let first = claim_up_to_the_last(&node).await;
+        let first = claim_up_to_the_last(&place, &node).await;
         node.give_back(&first).await;
         let back: Vec<_> = claim(&node, BATCH).await.iter().map(|claim| claim.position).collect();
         assert_eq!(back, [first.at.position], "without a second claim, and without a wait");
@@ -131,7 +189,7 @@ fn task_that_comes_back_before_the_cursor_is_handed_on_by_a_finish() {
         let place = Place::new(Database::Postgres);
         let node = Node::worker(place.open(), "one:1", &[]).await;
         let _holder = hold_the_horizon(&node).await;
-        let first = claim_up_to_the_last(&node).await;
+        let first = claim_up_to_the_last(&place, &node).await;
         let urgent = node.share(&flow("", &[("one", "priority: 9"), ("two", "priority: 9")])).await;
         let ask = Ask { session: node.session, run: None, limit: BATCH, ahead: 0 };
         let finished = Finished::new(first.at, succeeded(), Duration::ZERO);

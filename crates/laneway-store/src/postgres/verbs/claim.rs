@@ -16,7 +16,7 @@ use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
 use crate::model::{Ask, Claim};
 use crate::postgres::base::{Base, set_aside};
-use crate::postgres::claim_cursor::{ClaimWalk, LineCursors, LinePlace, WalkCost, WalkStart};
+use crate::postgres::claim_cursor::{ClaimWalk, LineCursors, LinePlace, WalkCost, WalkStart, WalkedLines};
 use crate::postgres::fault::{Done, Failure};
 use crate::postgres::link::{Begin, Flight, Link, sql};
 use crate::postgres::row;
@@ -24,20 +24,30 @@ use crate::postgres::run_work::Terms;
 use crate::postgres::shelf::{Head, Shelf};
 
 /// Claims in a transaction of its own. A claim that began at the cursors and got less than it wanted goes on
-/// at the heads of the lines before it answers: a task that stands before a cursor waits for no other claim.
+/// at the heads of the lines before it returns. If the last walk from there was a moment ago, the next claim
+/// does, and this process is woken for it.
 pub(in crate::postgres) async fn claim(base: &Base, ask: &Ask) -> Result<Vec<Claim>> {
     let taken = claim_from(base, ask, WalkStart::Cursors).await?;
-    match taken.rest {
-        None => Ok(taken.claims),
-        Some(rest) => claim_rest(base, taken.claims, &rest).await,
+    let Some(rest) = taken.rest else { return Ok(taken.claims) };
+    match base.shelf.cursors.pause(Instant::now()) {
+        Some(pause) => {
+            base.hint_after(pause);
+            Ok(taken.claims)
+        }
+        None => claim_rest(base, taken.claims, &rest).await,
     }
 }
 
-/// Claims from the heads of the lines what a claim from the cursors did not get.
+/// Claims what a claim from the cursors did not get: from the heads of the lines, if it is time for that, and
+/// else from the cursors as they are by now. The commit of a finish may have moved them back.
 pub(super) async fn claim_rest(base: &Base, taken: Vec<Claim>, rest: &Ask) -> Result<Vec<Claim>> {
     match claim_from(base, rest, WalkStart::Head).await {
         // They stand before those in the line.
-        Ok(before) => Ok(before.claims.into_iter().chain(taken).collect()),
+        Ok(before) => {
+            let pause = before.rest.as_ref().and_then(|_| base.shelf.cursors.pause(Instant::now()));
+            pause.into_iter().for_each(|pause| base.hint_after(pause));
+            Ok(before.claims.into_iter().chain(taken).collect())
+        }
         Err(error) if taken.is_empty() => Err(error),
         Err(error) => {
             tracing::debug!(%error, "nothing more was claimed from the head of the line");
@@ -278,7 +288,8 @@ impl Asked {
             }
             _ => None,
         };
-        shelf.cursors.note(&self.walk, (taken, is_short), cost, Instant::now());
+        let lines = self.head.as_ref().map_or(WalkedLines::All, |_| WalkedLines::Of(self.class));
+        shelf.cursors.note(&self.walk, lines, (taken, is_short), cost, Instant::now());
         Ok(())
     }
 

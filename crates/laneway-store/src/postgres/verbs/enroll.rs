@@ -75,7 +75,9 @@ pub(in crate::postgres) async fn enroll(
         let mut keeper = Keeper::new(new.facts(), Arc::clone(&new.head), new.row(), begun.now);
         keeper.submitted(submission, begun.pauses.get(&submission.plan.workflow.name).cloned());
         keeper.begin()?;
-        rows.add(shelf, &new, &keeper.conclude()?);
+        let changes = keeper.conclude()?;
+        link.note_placed(*no, begun.now, &changes.tasks);
+        rows.add(shelf, &new, &changes);
         answers.push(Ok(*run));
     }
     let rows = rows.cut();

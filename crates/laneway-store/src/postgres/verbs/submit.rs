@@ -120,7 +120,9 @@ pub(in crate::postgres) async fn submit(
         keeper.begin()?;
     }
     let mut rows = NewRows::default();
-    rows.add(shelf, &new, &keeper.conclude()?);
+    let changes = keeper.conclude()?;
+    link.note_placed(no, now, &changes.tasks);
+    rows.add(shelf, &new, &changes);
     let rows = rows.cut();
     let mut flight = link.flight();
     rows.say(&mut flight);
