@@ -331,6 +331,10 @@ async fn attempt_in(
         Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
     };
     let dir = loop {
+        // A view is a copy already, and the changes of the attempt are found there.
+        if view.is_some() {
+            break dir.to_owned();
+        }
         match setting.workspaces.isolated(claim, dir).await {
             Ok(dir) => break dir,
             Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
@@ -389,7 +393,9 @@ async fn attempt_in(
     let place = Place { scope: &scope, workdir: Some(&workdir), is_view: view.is_some() };
     let owed = match cache::look(setting, claim, place, stop).await {
         Ok(Looked::Taken(hit)) => {
-            setting.workspaces.discard(claim).await;
+            if view.is_none() {
+                setting.workspaces.discard(claim).await;
+            }
             return Ended::taken(hit, begun);
         }
         Ok(Looked::Executed(owed)) => owed,
@@ -450,7 +456,7 @@ async fn attempt_in(
     }
     let layer = left.layer.clone().filter(|layer| layer.paths > 0);
     owed.settle(setting, claim, outcome.as_ref(), took, left).await;
-    if matches!(outcome, Some(Outcome::Succeeded { .. })) {
+    if view.is_none() && matches!(outcome, Some(Outcome::Succeeded { .. })) {
         setting.workspaces.discard(claim).await;
     }
     Ended { took, outcome, log, layer }
@@ -469,11 +475,14 @@ async fn keep(
     let has_succeeded = matches!(outcome, Some(Outcome::Succeeded { .. }));
     let is_reported = matches!(outcome, Some(Outcome::Failed { .. }))
         && claim.head.plan.is_followed_after_failure(claim.at.position);
+    let hands_on_changes = claim.head.plan.hands_on_changes(claim.at.position);
     let mut written = None;
     if let Some(view) = view.filter(|_| has_succeeded || is_reported) {
         let files = setting.workspaces.files();
         let changed = loop {
             let changes = match files.changes(view).await {
+                // Of a step with `isolate: true` only its artifacts count.
+                Ok(changed) if !hands_on_changes => Ok((changed, None)),
                 Ok(changed) => files.keep(claim, view, &changed).await.map(|layer| (changed, layer)),
                 Err(error) => Err(error),
             };

@@ -153,17 +153,15 @@ fn a_step_sees_nothing_of_a_sibling_nor_of_an_earlier_attempt() {
     let document = "
 max_parallel: 2
 steps:
-  writes: {run: 'echo half > shared; until test -e MARK/looked; do sleep 0.05; done; echo rest >> shared'}
-  looks:
-    run: |
-      test ! -e shared
-      echo > MARK/looked
+  writes: {run: 'echo half > shared; echo > MARK/written; read line < MARK/looked; echo rest >> shared'}
+  looks: {run: 'read line < MARK/written; seen=$(ls); echo > MARK/looked; test \"$seen\" = flow.yaml'}
   again: {run: 'test ! -e litter; echo > litter; test $LANEWAY_ATTEMPT = 2', retry: {max: 1, backoff: 0s}}
   after: {needs: [writes, looks, again], run: 'test \"$(wc -l < shared)\" = 2; test -e litter'}
 ";
     let place = Place::new();
     let mark = place.path("mark");
     std::fs::create_dir(&mark).expect("made");
+    ["mark/written", "mark/looked"].into_iter().for_each(|name| place.pipe(name));
     place.write("flow.yaml", &document.replace("MARK", &mark.to_string_lossy()));
     place.write(".lanewayignore", "mark\n");
     assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
@@ -268,4 +266,104 @@ steps:
     assert!(artifacts.stdout.contains("out/a") && !artifacts.stdout.contains("out/old"), "{artifacts}");
     let why = place.laneway("explain last none").stdout;
     assert!(why.contains("were there before"), "{why}");
+}
+
+/// Members that change files, one that fails, and steps behind them.
+const TEAM: &str = "
+steps:
+  a: {run: 'echo a > a.txt; echo a >> both.txt; rm old.txt; test ! -e b.txt'}
+  b: {run: 'echo b > b.txt; printf \"base\\na\\n\" > both.txt; test -e old.txt'}
+  bad: {run: 'echo bad > bad.txt; exit 1'}
+  part: {needs: [a], run: 'test ! -e a.txt; test -e old.txt'}
+  after:
+    needs: [g]
+    env: {CHANGED: '${{ groups.g.result.files_changed }}'}
+    run: |
+      test \"$(cat a.txt b.txt both.txt)\" = \"$(printf 'a\\nb\\nbase\\na')\"
+      test ! -e old.txt
+      test ! -e bad.txt
+      test \"$CHANGED\" = 4
+groups:
+  g: {steps: [a, b, bad], failure: lenient, isolate: true, merge: workspace}
+";
+
+#[test]
+fn members_of_an_isolated_group_hand_their_files_on_through_its_merge() {
+    let place = Place::with("flow.yaml", TEAM);
+    place.write("both.txt", "base\n");
+    place.write("old.txt", "old\n");
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("explain last after"));
+    let left = place.laneway("files last a");
+    assert!(left.stdout.contains("a.txt") && left.stdout.contains("removed"), "{left}");
+    assert!(!place.path("a.txt").exists(), "the user's directory is the user's");
+    assert_eq!(place.laneway("replay last").code, Some(0));
+}
+
+#[test]
+fn members_of_an_isolated_group_work_on_several_nodes() {
+    let document = TEAM
+        .replace("a: {run: 'echo a", "a: {runs_on: {at: one}, run: 'echo a")
+        .replace("b: {run", "b: {runs_on: {at: two}, run");
+    let cluster = Cluster::new(&document);
+    cluster.user.write("both.txt", "base\n");
+    cluster.user.write("old.txt", "old\n");
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    let workers = [cluster.worker(0, "--label at=one"), cluster.worker(1, "--label at=two")];
+    cluster.succeeds();
+    workers.into_iter().for_each(stop);
+}
+
+#[test]
+fn members_that_changed_one_file_conflict_in_their_merge() {
+    let conflict = "
+steps:
+  a: {run: 'echo a > out'}
+  b: {run: 'echo b > out'}
+  after: {needs: [g], run: 'test \"$(cat out)\" = b'}
+groups:
+  g: {steps: [a, b], isolate: true, merge: workspaceKEEP}
+";
+    let place = Place::with("flow.yaml", &conflict.replace("KEEP", ""));
+    assert_eq!(run_with_a_worker(&place, ""), "failed");
+    let merge = &place.json("show last --json")["tasks"][3];
+    assert_eq!((&merge["step"], &merge["reason"]), (&"g/merge".into(), &"conflict".into()));
+    assert!(text(&merge["detail"]).contains("out"), "{merge}");
+    place.write("flow.yaml", &conflict.replace("KEEP", ", on_conflict: {keep: b}"));
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+}
+
+#[test]
+fn a_conflict_of_members_that_are_only_listed_is_for_the_step_behind_the_group() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+steps:
+  a: {run: 'echo a > out'}
+  b: {run: 'echo b > out'}
+  after: {needs: [g], on_conflict: {keep: a}, run: 'test \"$(cat out)\" = a'}
+groups:
+  g: {steps: [a, b]}
+",
+    );
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+}
+
+#[test]
+fn an_isolated_step_hands_on_its_artifacts_alone() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+steps:
+  make: {run: 'echo new > out/new; echo > litter', isolate: true, artifacts: ['out/*']}
+  given: {needs: [make], inputs: [make], run: 'test \"$(cat out/new)\" = new; test ! -e litter'}
+  apart: {needs: [make], run: 'test ! -e out/new; test -e out/old; test ! -e litter'}
+",
+    );
+    std::fs::create_dir(place.path("out")).expect("made");
+    place.write("out/old", "old\n");
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+    let artifacts = place.laneway("artifacts last make");
+    assert!(artifacts.stdout.contains("out/new") && !artifacts.stdout.contains("out/old"), "{artifacts}");
+    let left = place.laneway("files last make");
+    assert!(left.stderr.contains("make changed no files"), "{left}");
 }

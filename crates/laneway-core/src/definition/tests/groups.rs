@@ -32,13 +32,17 @@ groups:
     assert_eq!(g.merge, Merge::Workspace { on_conflict: OnConflict::Keep("a".into()) });
     assert_eq!((g.isolate, g.max_parallel.map(|max| max.get())), (true, Some(1)));
     assert_eq!((g.mode, g.dormancy), (Some(PoolMode::Single), Some(Duration::from_secs(120))));
-    assert_eq!(plan.workflow.placement, Placement::Pinned, "copies lie on one node");
+    let placement = |files_follow| plan.workflow.placement_of_run(files_follow);
+    assert_eq!((placement(true), placement(false)), (Placement::Spread, Placement::Pinned));
+    let in_place = compile(&source(&format!("workspace: none\n{text}"))).expect("it is valid");
+    assert_eq!(in_place.workflow.placement, Placement::Pinned, "copies lie on one node");
 }
 
 #[test]
 fn nonsense_is_refused_at_its_place() {
     let text = r#"
 placement: spread
+workspace: none
 steps:
   a: {run: make}
   b: {function: crop}
