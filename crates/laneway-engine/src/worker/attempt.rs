@@ -23,6 +23,7 @@ use super::prepare::{self, Places, Spot, Work};
 use super::run_files::AttemptView;
 use super::wishes::{Number, Wishes};
 use super::workspace::{self as workspaces, Workspaces};
+use super::written::{Stamps, Written};
 use crate::container::orphans::Sweeper;
 use crate::container::pool::{self, PoolMeans, Pools, Recorder};
 use crate::container::{self, Containers, labels};
@@ -316,7 +317,8 @@ async fn attempt_in(
         None => None,
         Some(Ok(Merged::Ended(outcome))) => {
             let (mut outcome, mut left) = (Some(outcome), Left::default());
-            let kept = keep(setting, claim, stop, (view.as_deref(), dir, &scope), &outcome, &mut left).await;
+            let place = (view.as_deref().ok_or_else(Stamps::default), dir, &scope);
+            let kept = keep(setting, claim, stop, place, &outcome, &mut left).await;
             if let Err((reason, why)) = kept {
                 (outcome, left) = (Some(failed(reason, why)), Left::default());
             }
@@ -401,6 +403,10 @@ async fn attempt_in(
         Ok(Looked::Executed(owed)) => owed,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
+    let before = match &view {
+        Some(_) => Stamps::default(),
+        None => artifacts::stamps(claim, (&workdir, &scope)).await,
+    };
     let mut ending = match job {
         Housed::Here(job) => process::execute(setting.warden.clone(), job, stop.clone()).await,
         Housed::Within(job) => {
@@ -448,9 +454,8 @@ async fn attempt_in(
     let (took, log) = (ending.duration, ending.log.length);
     let mut outcome = outcome(ending, timeout);
     let mut left = Left::default();
-    if let Err((reason, why)) =
-        keep(setting, claim, stop, (view.as_deref(), &workdir, &scope), &outcome, &mut left).await
-    {
+    let place = (view.as_deref().ok_or(before), workdir.as_path(), &scope);
+    if let Err((reason, why)) = keep(setting, claim, stop, place, &outcome, &mut left).await {
         outcome = Some(failed(reason, why));
         left = Left::default();
     }
@@ -462,13 +467,13 @@ async fn attempt_in(
     Ended { took, outcome, log, layer }
 }
 
-/// Keeps what an attempt leaves: what it changed in its view, and its artifacts. An error is why the
-/// attempt fails for that.
+/// Keeps what an attempt leaves: what it changed in its view, and its artifacts. Without a view the
+/// stamps tell what it wrote. An error is why the attempt fails for that.
 async fn keep(
     setting: &Setting,
     claim: &Claim,
     stop: &StopSignal,
-    (view, workdir, scope): (Option<&AttemptView>, &Path, &Scope),
+    (view, workdir, scope): (Result<&AttemptView, Stamps>, &Path, &Scope),
     outcome: &Option<Outcome>,
     left: &mut Left,
 ) -> Result<(), (Reason, String)> {
@@ -476,8 +481,13 @@ async fn keep(
     let is_reported = matches!(outcome, Some(Outcome::Failed { .. }))
         && claim.head.plan.is_followed_after_failure(claim.at.position);
     let hands_on_changes = claim.head.plan.hands_on_changes(claim.at.position);
-    let mut written = None;
-    if let Some(view) = view.filter(|_| has_succeeded || is_reported) {
+    let mut written = match &view {
+        Ok(_) => Written::InView(BTreeSet::new()),
+        Err(before) => Written::Since(before.clone()),
+    };
+    if let Ok(view) = view
+        && (has_succeeded || is_reported)
+    {
         let files = setting.workspaces.files();
         let changed = loop {
             let changes = match files.changes(view).await {
@@ -502,9 +512,10 @@ async fn keep(
                 Err(error) => return Err((Reason::BadOutput, error.to_string())),
             }
         };
-        written = changed.map(|changed| {
-            changed.written().iter().map(|path| view.dir().join(path)).collect::<BTreeSet<PathBuf>>()
-        });
+        if let Some(changed) = changed {
+            let paths = changed.written().iter().map(|path| view.dir().join(path));
+            written = Written::InView(paths.collect());
+        }
     }
     if has_succeeded {
         let kept = || artifacts::keep(setting.store.as_ref(), claim, (workdir, scope), written.clone());

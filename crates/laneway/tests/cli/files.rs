@@ -367,3 +367,39 @@ steps:
     let left = place.laneway("files last make");
     assert!(left.stderr.contains("make changed no files"), "{left}");
 }
+
+#[test]
+fn an_artifact_of_a_local_run_is_what_the_attempt_wrote() {
+    for more in ["", ", isolate: true"] {
+        let flow = "
+on_failure: continue
+steps:
+  write: {run: 'echo a > out/a; ln -s old out/link', artifacts: ['out/*']MORE}
+  touch: {needs: [write], run: 'touch out/old', artifacts: ['out/*']MORE}
+  again: {needs: [touch], run: 'cat out/old > out/same; mv out/same out/old', artifacts: [out/old]MORE}
+  none: {needs: [again], run: 'cat out/old', artifacts: ['out/*']MORE}
+";
+        let place = Place::with("flow.yaml", &flow.replace("MORE", more));
+        std::fs::create_dir(place.path("out")).expect("made");
+        place.write("out/old", "old\n");
+        let outcome = place.laneway("run flow.yaml");
+        assert_eq!(
+            place.statuses(),
+            "write=succeeded touch=succeeded again=succeeded none=failed",
+            "{outcome}"
+        );
+        let artifacts = |step: &str| {
+            let listed = place.json(&format!("artifacts last {step} --json"));
+            let names =
+                listed.as_array().expect("a list").iter().map(|artifact| text(&artifact["name"]).to_owned());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(artifacts("write"), ["out/a", "out/link"]);
+        // A link to what was written is written, where steps share the directory.
+        let touched: &[&str] = if more.is_empty() { &["out/link", "out/old"] } else { &["out/old"] };
+        assert_eq!(artifacts("touch"), touched);
+        assert_eq!(artifacts("again"), ["out/old"]);
+        let why = place.laneway("explain last none").stdout;
+        assert!(why.contains("were there before") && why.contains("`touch`"), "{why}");
+    }
+}
