@@ -61,6 +61,14 @@ pub fn describe(plan: &Plan) -> String {
         numbered(&mut out, growing.into_iter());
     }
 
+    let seen = files(plan);
+    if !seen.is_empty() {
+        out.push_str("\nfiles, in a submitted run: the steps whose changes a step sees\n");
+        for line in seen {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+
     let _ = writeln!(
         out,
         "\ncritical path: {}: {}",
@@ -73,6 +81,22 @@ pub fn describe(plan: &Plan) -> String {
         (Some(lane), width) => writeln!(out, "pre-warm: at lane {lane}, width {width}"),
     };
     out
+}
+
+/// Whose files each step sees. To look at each of 10,000 steps would take long, and a screen has no
+/// room for them.
+fn files(plan: &Plan) -> Vec<String> {
+    let needing: Vec<Position> = plan.steps_that_see_files().collect();
+    let shown = if needing.len() <= MOST_LINES + 1 { needing.len() } else { MOST_LINES };
+    let line = |step: &Position| {
+        let sources = plan.file_sources(*step).steps();
+        (!sources.is_empty()).then(|| format!("{}: {}", plan.step(*step).name, names(plan, &sources, ", ")))
+    };
+    let mut lines: Vec<String> = needing[..shown].iter().filter_map(line).collect();
+    if shown < needing.len() {
+        lines.push(format!("… and {} more", needing.len() - shown));
+    }
+    lines
 }
 
 /// What a step with `for_each` becomes, as far as that is known now.
@@ -145,6 +169,11 @@ mod tests {
           1  quality: lint | test
           2  ship
           3  quality/merge
+
+        files, in a submitted run: the steps whose changes a step sees
+          lint: fetch
+          test: fetch
+          ship: fetch, lint, test
 
         critical path: 3 steps: fetch -> lint -> ship
         pre-warm: at lane 0, width 2

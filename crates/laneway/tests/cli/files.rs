@@ -5,6 +5,7 @@ use rustix::process::Signal;
 
 use crate::place::{Place, Running, text, until};
 use crate::postgres::schema;
+use crate::serve::Served;
 
 /// Steps that hand files on: one writes, one changes, one removes, one looks.
 const CHAIN: &str = "
@@ -402,4 +403,72 @@ steps:
         let why = place.laneway("explain last none").stdout;
         assert!(why.contains("were there before") && why.contains("`touch`"), "{why}");
     }
+}
+
+#[test]
+fn plan_and_explain_tell_what_a_step_sees_and_what_it_left() {
+    let place = Place::with("flow.yaml", CHAIN);
+    place.write("given", "given\n");
+    let plan = place.laneway("plan flow.yaml").stdout;
+    assert!(plan.contains("\n  change: fetch\n  look: fetch, change\n"), "{plan}");
+    let files = &place.json("plan flow.yaml --json")["files"];
+    assert_eq!(files[1], serde_json::json!({"step": "look", "sees": ["fetch", "change"]}), "{files}");
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("show last"));
+    let look = place.laneway("explain last look").stdout;
+    assert!(look.contains("saw the changes of fetch (5 paths, ") && look.contains("; change ("), "{look}");
+    assert!(!look.contains("left "), "{look}");
+    let change = place.laneway("explain last change").stdout;
+    assert!(change.contains("left 3 paths, 15 B"), "{change}");
+    let told = &place.json("explain last change --json")["files"];
+    assert_eq!(told["left"]["step"], "change", "{told}");
+    assert_eq!((&told["left"]["bytes"], &told["saw"][0]["step"]), (&15.into(), &"fetch".into()), "{told}");
+    place.write("flow.yaml", "steps: {a: {run: echo}}\n");
+    assert_eq!(place.laneway("run flow.yaml").code, Some(0));
+    assert!(place.json("explain last a --json")["files"].is_null(), "it worked in the user's directory");
+}
+
+#[test]
+fn items_have_a_view_each_and_their_files_are_told_apart() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+steps:
+  list: {run: 'echo list > list'}
+  parse:
+    needs: [list]
+    for_each: [a, b, c]
+    env: {N: '${{ item }}'}
+    run: 'test \"$(ls)\" = \"$(printf \"flow.yaml\\nlist\")\"; echo $N > out-$N; echo $N > scratch; rm scratch'
+  join: {needs: [parse], run: 'test \"$(cat out-*)\" = \"$(printf \"a\\nb\\nc\")\"; test ! -e scratch'}
+",
+    );
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("explain last"));
+    let left = place.laneway("files last parse[1]");
+    assert!(left.stdout.contains("out-b") && !left.stdout.contains("out-a"), "{left}");
+    let fetched = place.laneway("files last parse[2] --to fetched");
+    assert_eq!(fetched.code, Some(0), "{fetched}");
+    assert_eq!(place.read("fetched/out-c"), "c\n");
+    let none = place.laneway("files last parse[3]");
+    assert_eq!(none.code, Some(2), "{none}");
+    let join = place.laneway("explain last join").stdout;
+    assert!(join.contains("list (1 path") && join.contains("; parse[2] (1 path, "), "{join}");
+}
+
+#[test]
+fn a_server_tells_and_sends_the_files_of_a_step() {
+    let place = Place::with("flow.yaml", CHAIN);
+    place.write("given", "given\n");
+    let served = Served::start(&place, &[]);
+    assert_eq!(served.ask("submit flow.yaml").code, Some(0));
+    until("the end of the run", || served.json("show last --json")["status"] == "succeeded");
+    let listed = served.json("files last change --json");
+    assert_eq!(listed, place.json("files last change --json"));
+    let paths = listed["files"].as_array().expect("a list").iter().map(|file| text(&file["path"]));
+    assert_eq!(paths.collect::<Vec<_>>(), ["data/a", "data/b", "said"]);
+    assert_eq!(served.ask("files last change --get said --to fetched").code, Some(0));
+    assert_eq!(place.read("fetched/said"), "tool\n");
+    assert_eq!(served.json("explain last look --json"), place.json("explain last look --json"));
+    let wrong = served.ask("files last chnge");
+    assert!(wrong.stderr.contains("did you mean `change`"), "{wrong}");
+    assert_eq!(served.end().0, Some(0));
 }
