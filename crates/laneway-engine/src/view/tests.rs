@@ -519,7 +519,7 @@ fn hostile_layer_is_rejected_and_nothing_is_left_of_it() {
     put(view.dir(), "d/b", "content of b");
     let captured = node.views.capture(&view, &[]).expect("captured");
     let packed = pack(&captured).expect("packed");
-    assert_eq!((packed.files, packed.large.len(), captured.largest(1)[0].0), (3, 1, Path::new("big")));
+    assert_eq!((packed.paths, packed.large.len(), captured.largest(1)[0].0), (3, 1, Path::new("big")));
     let to = node.dir.path().join("layer");
     let good = packed.large[0].path.clone();
     let honest = |_: &ContentHash, to: &Path| std::fs::copy(&good, to).map(drop);

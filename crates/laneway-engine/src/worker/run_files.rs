@@ -413,7 +413,7 @@ fn give_bundle_time(path: &Path) -> io::Result<()> {
 
 fn layer_of(packed: &PackedLayer, content: LayerContent, files: Vec<ContentHash>) -> NewLayer {
     NewLayer {
-        paths: packed.files,
+        paths: packed.paths,
         bytes: packed.bytes,
         hash: ContentHash::of(&packed.manifest_and_small),
         content,

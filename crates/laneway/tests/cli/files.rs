@@ -472,3 +472,21 @@ fn a_server_tells_and_sends_the_files_of_a_step() {
     assert!(wrong.stderr.contains("did you mean `change`"), "{wrong}");
     assert_eq!(served.end().0, Some(0));
 }
+
+#[test]
+fn a_step_that_only_removes_or_only_makes_a_directory_has_changed_something() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+steps:
+  write: {run: 'echo > gone; echo > file; mkdir shut'}
+  remove: {needs: [write], run: rm gone}
+  replace: {needs: [remove], run: rm file; mkdir file}
+  close: {needs: [replace], run: chmod 700 shut}
+  look: {needs: [close], run: 'test ! -e gone; test -d file; test $(stat -c %a shut) = 700'}
+",
+    );
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("explain last"));
+    let left = place.laneway("files last remove");
+    assert!(left.stdout.contains("gone") && left.stdout.contains("removed"), "{left}");
+}
