@@ -269,13 +269,12 @@ impl RunFiles {
         let captured = changed.captured.clone();
         let packed = blocking(move || Ok(view::pack(&captured)?)).await?;
         let packed = Arc::new(packed);
-        let seen = view.shown_bytes.saturating_add(packed.bytes);
+        // Of many small files the list of their names can be larger than what is in them.
+        let own = packed.bytes.max(packed.manifest_and_small.len() as u64);
+        let seen = view.shown_bytes.saturating_add(own);
         // Nodes of an embedded store are on one host, whose disk has room or not.
         if self.store.is_embedded() || seen <= self.max_bytes {
-            match self.store_layer(&packed).await {
-                Err(Error::Store(laneway_store::Error::TooLarge { .. })) => {}
-                stored => return stored.map(Some),
-            }
+            return self.store_layer(&packed).await.map(Some);
         }
         // Only a pinned run has all of its steps where these files are.
         if !matches!(claim.head.placed, Placed::Pinned { .. }) {
@@ -294,7 +293,8 @@ impl RunFiles {
     }
 
     async fn store_layer(&self, packed: &PackedLayer) -> Result<NewLayer, Error> {
-        let most = laneway_store::MAX_BLOB as u64;
+        // It has been compared with `workspace_max_bytes`, together with what the step saw.
+        let most = u64::MAX;
         let mut files = Vec::with_capacity(packed.large.len() + 1);
         for large in &packed.large {
             files.push(self.store.keep_file(&large.path, most).await?.0);
@@ -332,7 +332,7 @@ impl RunFiles {
             let file = self.scratch_file();
             let fetched = self.store.fetch_file(hash, &file).await;
             let kept = match fetched {
-                Ok(()) => self.store.keep_file(&file, laneway_store::MAX_BLOB as u64).await.map(drop),
+                Ok(()) => self.store.keep_file(&file, u64::MAX).await.map(drop),
                 Err(error) => Err(error),
             };
             drop(std::fs::remove_file(&file));

@@ -474,6 +474,28 @@ fn a_server_tells_and_sends_the_files_of_a_step() {
 }
 
 #[test]
+fn a_layer_may_be_as_large_as_the_setting_says() {
+    let cluster = Cluster::new(
+        "
+steps:
+  large:
+    runs_on: {at: one}
+    run: |
+      head -c 70000000 /dev/urandom > large
+      mkdir small; cd small; head -c 70000000 /dev/urandom | split -b 200000 -a 3
+  use:
+    needs: [large]
+    runs_on: {at: two}
+    run: 'test \"$(wc -c < large)\" = 70000000; test \"$(cat small/* | wc -c)\" = 70000000'
+",
+    );
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    let workers = [cluster.worker(0, "--label at=one"), cluster.worker(1, "--label at=two")];
+    cluster.succeeds();
+    workers.into_iter().for_each(stop);
+}
+
+#[test]
 fn a_step_that_only_removes_or_only_makes_a_directory_has_changed_something() {
     let place = Place::with(
         "flow.yaml",
