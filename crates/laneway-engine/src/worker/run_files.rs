@@ -13,7 +13,7 @@ use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::layer::{LayerEntry, LayerManifest, LayerPosition, OrderedLayer, compose, is_chain};
 use laneway_core::merge::{Changes, Entry};
-use laneway_core::plan::{FileSources, Position};
+use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_store::Store;
 use laneway_store::layer::{Layer, LayerContent, MAX_INLINE_LAYER, NewLayer};
@@ -21,7 +21,7 @@ use laneway_store::model::{Claim, Placed};
 use rustix::fs::{Timespec, Timestamps, futimens};
 use tokio::runtime::Handle;
 
-use super::kept_dirs::{KeptDir, KeptDirs};
+use super::kept_dirs::{Hold, KeptDirs};
 use crate::bundle;
 use crate::view::{self, Captured, EnterOptions, LayerDir, PackedLayer, PlacedFile, View, Views};
 
@@ -45,7 +45,7 @@ pub(super) struct RunFiles {
 pub(super) struct AttemptView {
     view: Arc<View>,
     /// What the view is made of stays unpacked as long as the view is there.
-    _made_of: Vec<Arc<KeptDir>>,
+    _made_of: Vec<Hold>,
     /// Size of the layers that the view shows.
     shown_bytes: u64,
     placed: Vec<PlacedFile>,
@@ -194,21 +194,22 @@ impl RunFiles {
         claim: &Claim,
         bundle: &ContentHash,
         shown: &[Shown],
-    ) -> Result<(View, Vec<Arc<KeptDir>>), Error> {
+    ) -> Result<(View, Vec<Hold>), Error> {
+        let mut held = vec![self.bundles.hold([bundle])?];
         let base = self.bundle(bundle)?;
-        let mut made_of = vec![Arc::clone(&base)];
+        if !shown.is_empty() {
+            held.push(self.layers.hold(shown.iter().map(|shown| &shown.layer.hash))?);
+        }
         let mut layers = Vec::with_capacity(shown.len());
         for shown in shown {
-            let dir = self.layer(claim, shown)?;
-            layers.push(LayerDir::open(dir.path())?);
-            made_of.push(dir);
+            layers.push(LayerDir::open(&self.layer(claim, shown)?)?);
         }
         let options = decide(claim, shown, &layers)?;
-        let view = self.views.enter(claim.head.run, base.path(), &layers, &options)?;
-        Ok((view, made_of))
+        let view = self.views.enter(claim.head.run, &base, &layers, &options)?;
+        Ok((view, held))
     }
 
-    fn bundle(&self, hash: &ContentHash) -> Result<Arc<KeptDir>, Error> {
+    fn bundle(&self, hash: &ContentHash) -> Result<PathBuf, Error> {
         self.bundles.get(hash, |fresh| {
             let bytes = Handle::current().block_on(self.store.blob(hash))?;
             bundle::unpack(&bytes, fresh)?;
@@ -217,7 +218,7 @@ impl RunFiles {
         })
     }
 
-    fn layer(&self, claim: &Claim, shown: &Shown) -> Result<Arc<KeptDir>, Error> {
+    fn layer(&self, claim: &Claim, shown: &Shown) -> Result<PathBuf, Error> {
         let Layer { position, hash, node, bytes, .. } = &shown.layer;
         if let Some(node) = node {
             let missing = || Error::OnOtherNode {
@@ -317,11 +318,12 @@ impl RunFiles {
             let large = large.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
             std::fs::copy(&large.path, to).map(drop)
         };
+        let _held = self.layers.hold([hash])?;
         let dir = self.layers.get(hash, |fresh| {
             view::unpack(&packed.manifest_and_small, fresh, fetch)?;
             Ok::<(), Error>(())
         })?;
-        std::fs::write(dir.path().join(ONLY_COPY), run.to_string())?;
+        std::fs::write(dir.join(ONLY_COPY), run.to_string())?;
         Ok(())
     }
 
@@ -347,8 +349,12 @@ impl RunFiles {
         let (files, claim) = (self.clone(), claim.clone());
         blocking(move || {
             let mut changes = HashMap::new();
+            if shown.is_empty() {
+                return Ok(changes);
+            }
+            let _held = files.layers.hold(shown.iter().map(|shown| &shown.layer.hash))?;
             for shown in &shown {
-                let manifest = LayerDir::open(files.layer(&claim, shown)?.path())?.manifest()?;
+                let manifest = LayerDir::open(&files.layer(&claim, shown)?)?.manifest()?;
                 changes.insert(shown.layer.position, merge_changes(&manifest));
             }
             Ok(changes)
@@ -429,17 +435,21 @@ fn decide(claim: &Claim, shown: &[Shown], layers: &[LayerDir]) -> Result<EnterOp
     if shown.windows(2).all(directly) {
         return Ok(EnterOptions::default());
     }
-    let mut sources: HashMap<Position, FileSources> = HashMap::new();
+    // A step was executed on top of the layers of all that it needs: found once for all of its items.
+    let mut after: HashMap<Position, BTreeSet<usize>> = HashMap::new();
     for one in shown {
-        sources.entry(one.step).or_insert_with(|| plan.file_sources(one.step));
+        after.entry(one.step).or_insert_with(|| {
+            let sources = plan.file_sources(one.step);
+            let below = (0..).zip(shown).filter(|(_, other)| sources.place(other.step).is_some());
+            below.map(|(index, _)| index).collect()
+        });
     }
     let positions: Vec<LayerPosition> = (0..)
         .zip(shown)
-        .map(|(index, one)| {
-            // A step was executed on top of the layers of all that it needs.
-            let below = |other: &Shown| sources[&one.step].place(other.step).is_some();
-            let after = (0..).zip(shown).filter(|(_, other)| below(other)).map(|(index, _)| index);
-            LayerPosition { index, step: plan.task_name(one.layer.position), after: after.collect() }
+        .map(|(index, one)| LayerPosition {
+            index,
+            step: plan.task_name(one.layer.position),
+            after: after[&one.step].clone(),
         })
         .collect();
     if is_chain(&positions) {

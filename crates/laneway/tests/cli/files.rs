@@ -496,6 +496,30 @@ steps:
 }
 
 #[test]
+fn a_step_sees_more_layers_than_its_node_may_open_files() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+steps:
+  each: {for_each: '${{ 300 | range }}', env: {I: '${{ item }}'}, run: 'echo > $I'}
+  all: {needs: [each], run: 'test $(ls | wc -l) = 301'}
+",
+    );
+    assert_eq!(place.laneway("submit flow.yaml").code, Some(0));
+    let worker = place.command(&["worker", "--shutdown-grace", "1s"]);
+    let mut command = std::process::Command::new("sh");
+    let exec = "ulimit -n 200; exec \"$0\" \"$@\"";
+    command.args(["-c", exec]).arg(worker.get_program()).args(worker.get_args()).current_dir(place.path(""));
+    command.env_clear().envs(worker.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = command.spawn().expect("it starts");
+    let status = || text(&place.json("show last --json")["status"]).to_owned();
+    until("the end of the run", || ["succeeded", "failed"].contains(&status().as_str()));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).expect("it lives");
+    child.wait().expect("it ends");
+    assert_eq!(status(), "succeeded", "{}", place.laneway("explain last all"));
+}
+
+#[test]
 fn a_step_that_only_removes_or_only_makes_a_directory_has_changed_something() {
     let place = Place::with(
         "flow.yaml",
