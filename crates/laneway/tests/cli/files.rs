@@ -455,6 +455,57 @@ steps:
 }
 
 #[test]
+fn what_a_failed_step_left_is_seen_by_the_steps_that_accept_its_failure() {
+    let place = Place::with(
+        "flow.yaml",
+        "
+on_failure: continue
+steps:
+  test: {run: 'echo attempt $LANEWAY_ATTEMPT > report; echo > litter-$LANEWAY_ATTEMPT; exit 1', retry: {max: 1, backoff: 0s}}
+  publish: {needs: [test], when: always, run: 'cat report; test \"$(cat report)\" = \"attempt 2\"; test ! -e litter-1'}
+  strict: {needs: [test], run: 'echo never'}
+",
+    );
+    assert_eq!(run_with_a_worker(&place, ""), "failed");
+    assert_eq!(
+        place.statuses(),
+        "test=failed publish=succeeded strict=skipped",
+        "{}",
+        place.laneway("explain last")
+    );
+    let left = place.laneway("files last test");
+    assert!(left.stdout.contains("report") && !left.stdout.contains("litter-1"), "{left}");
+}
+
+#[test]
+fn files_follow_a_run_that_goes_level_by_level() {
+    let place = Place::with("flow.yaml", &format!("execution: levels\n{CHAIN}"));
+    place.write("given", "given\n");
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("explain last"));
+    assert!(place.laneway("files last change").stdout.contains("data/a"));
+    let cluster = Cluster::new(&format!("execution: levels\n{CHAIN}"));
+    let worker = cluster.worker(0, "");
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    cluster.succeeds();
+    stop(worker);
+}
+
+#[test]
+fn a_workspace_of_none_is_a_directory_of_the_run_on_each_node() {
+    let flow = "
+workspace: none
+steps:
+  a: {run: 'echo a > file'}
+  b: {needs: [a], run: 'test \"$(cat file)\" = a'}
+";
+    let place = Place::with("flow.yaml", flow);
+    place.write("given", "given\n");
+    assert_eq!(run_with_a_worker(&place, ""), "succeeded", "{}", place.laneway("explain last"));
+    assert!(!place.path("file").exists(), "the user's directory is the user's");
+    assert!(place.laneway("files last a").stderr.contains("a changed no files"));
+}
+
+#[test]
 fn a_server_tells_and_sends_the_files_of_a_step() {
     let place = Place::with("flow.yaml", CHAIN);
     place.write("given", "given\n");
@@ -493,6 +544,31 @@ steps:
     let workers = [cluster.worker(0, "--label at=one"), cluster.worker(1, "--label at=two")];
     cluster.succeeds();
     workers.into_iter().for_each(stop);
+}
+
+#[test]
+fn files_of_a_pinned_run_that_only_a_lost_node_has_fail_the_next_step_by_name() {
+    let cluster = Cluster::new(
+        "
+placement: pinned
+steps:
+  large: {run: 'dd if=/dev/urandom of=data bs=1000 count=3000 2> /dev/null'}
+  use: {needs: [large], run: 'echo started; exec sleep 600'}
+",
+    );
+    let args = "--workspace-max-bytes 1MB --lease-ttl 2s --heartbeat-interval 500ms";
+    let dying = cluster.worker(0, args);
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    until("the second step", || cluster.user("logs last use").stdout.contains("started"));
+    dying.signal(Signal::KILL);
+    drop(dying.wait());
+    let other = cluster.worker(1, args);
+    until("the end of the run", || cluster.status() == "failed");
+    let why = cluster.user("explain last use").stdout;
+    for told in ["`large` left 2929 KiB on node ", "start that node again", "raise `workspace_max_bytes`"] {
+        assert!(why.contains(told), "{told}: {why}");
+    }
+    stop(other);
 }
 
 #[test]
