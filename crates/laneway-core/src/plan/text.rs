@@ -10,6 +10,8 @@ use crate::definition::{Input, Step};
 const MOST_NAMES: usize = 8;
 /// Levels, and lanes.
 const MOST_LINES: usize = 24;
+/// Steps that see files of others.
+const MOST_FILE_LINES: usize = 8;
 
 /// Levels, lanes, width, critical path and pre-warm point, as lines that end in a newline.
 pub fn describe(plan: &Plan) -> String {
@@ -87,7 +89,7 @@ pub fn describe(plan: &Plan) -> String {
 /// room for them.
 fn files(plan: &Plan) -> Vec<String> {
     let needing: Vec<Position> = plan.steps_that_see_files().collect();
-    let shown = if needing.len() <= MOST_LINES + 1 { needing.len() } else { MOST_LINES };
+    let shown = if needing.len() <= MOST_FILE_LINES + 1 { needing.len() } else { MOST_FILE_LINES };
     let line = |step: &Position| {
         let sources = plan.file_sources(*step).steps();
         (!sources.is_empty()).then(|| format!("{}: {}", plan.step(*step).name, names(plan, &sources, ", ")))
@@ -203,8 +205,9 @@ mod tests {
         let chain = (0..10_000_usize).map(|n| n.checked_sub(1).into_iter().collect());
         let plan = build(numbered(&chain.collect::<Vec<_>>())).expect("a plan");
         let text = describe(&plan);
-        assert!(text.lines().count() < 40, "{text}");
+        assert!(text.lines().count() < 50, "{text}");
         assert!(text.contains("  … and 9976 more\n"), "{text}");
+        assert!(text.contains("\n  s2: s0, s1\n") && text.contains("\n  … and 9991 more\n"), "{text}");
         assert!(text.contains("critical path: 10000 steps: s0 -> s1"), "{text}");
     }
 }

@@ -603,7 +603,7 @@ fn tree_that_is_too_deep_is_told_by_name() {
         let deepest = vec!["d"; laneway_core::layer::MAX_DEPTH - 1].join("/");
         put(view.dir(), &format!("{deepest}/file"), "1");
         let captured = node.views.capture(&view, &[]).expect("captured");
-        assert_eq!(captured.manifest().files(), 1);
+        assert_eq!(captured.manifest().paths(), 1);
         node.unpacked("deep", &captured);
         std::fs::create_dir_all(view.dir().join(&deepest).join("d/d")).expect("made");
         let error = node.views.capture(&view, &[]).expect_err("too deep");

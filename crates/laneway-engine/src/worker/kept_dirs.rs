@@ -36,7 +36,7 @@ pub(super) struct Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Of a process that dies the file stays, and nobody has it locked.
+        // Of a process that dies the file stays, without its lock.
         drop(std::fs::remove_file(&self.path));
     }
 }

@@ -42,7 +42,6 @@ groups:
 fn nonsense_is_refused_at_its_place() {
     let text = r#"
 placement: spread
-workspace: none
 steps:
   a: {run: make}
   b: {function: crop}
@@ -51,9 +50,10 @@ groups:
   h: {steps: [b], isolate: true, merge: workspace, on_conflict: {keep: c}}
   i: {steps: [a], on_conflict: fail}
   j: {steps: [a], merge: workspace}
+workspace: none
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"
-    error: group `h` isolates its members, which keeps the run on one node
+    error: group `h` isolates its members, and `workspace` keeps their copies on one node
      --> flow.yaml:1:12
       |
     1 | placement: spread
