@@ -131,13 +131,13 @@ impl LayerManifest {
         self.entries.is_empty()
     }
 
-    /// Number of files and symlinks that the layer holds.
-    pub fn files(&self) -> u64 {
-        let files = self
-            .entries
-            .values()
-            .filter(|entry| matches!(entry, LayerEntry::File { .. } | LayerEntry::Symlink { .. }));
-        files.count() as u64
+    /// Number of paths that were created, changed or removed. A directory that only leads to others is
+    /// not counted, so that only an empty manifest has none.
+    pub fn paths(&self) -> u64 {
+        let next = self.entries.keys().skip(1).map(Some).chain([None]);
+        let leads = |path: &Path, next: Option<&PathBuf>| next.is_some_and(|next| next.starts_with(path));
+        let counted = self.entries.iter().zip(next);
+        counted.filter(|((path, entry), next)| !entry.is_directory() || !leads(path, *next)).count() as u64
     }
 
     /// Size of all files together.

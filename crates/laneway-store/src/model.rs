@@ -9,6 +9,7 @@ use laneway_core::artifact::ArtifactName;
 use laneway_core::cause::Cause;
 use laneway_core::child::Parent;
 use laneway_core::class::Offer;
+use laneway_core::definition::{Placement, Workspace};
 use laneway_core::event::{Closing, PauseScope};
 use laneway_core::expression::Scope;
 use laneway_core::hash::{ContentHash, Version};
@@ -205,6 +206,12 @@ pub struct Submission {
 }
 
 impl Submission {
+    /// Returns which nodes may run its steps, if any node takes them.
+    pub(crate) fn placement(&self) -> Placement {
+        let workflow = &self.plan.workflow;
+        workflow.placement_of_run(self.bundle.is_some() && workflow.workspace == Workspace::Follow)
+    }
+
     /// Refuses to give the run that has its key for one of another workflow: a key that somebody chose twice.
     pub(crate) fn check_known(&self, run: RunId, workflow: &str) -> Result<(), Error> {
         match &self.key {

@@ -9,8 +9,9 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A page of WAL with its frame's header.
@@ -246,4 +247,141 @@ fn an_item_costs_the_same_among_five_hundred_as_among_five_thousand() {
     let (few, many) = (Graph::items(500).run_unobserved(), Graph::items(5_000).run_unobserved());
     let statements = many.statements_beside_commits() / few.statements_beside_commits();
     assert!(statements < 1.2, "statements of an item grew by {statements:.2}: {few:?}, {many:?}");
+}
+
+/// What a submitted run wrote. Statements and commits are left out: a start that takes long has a
+/// commit of its own, and views make starts longer.
+#[derive(Debug, Clone, Copy)]
+struct Submitted {
+    tasks: f64,
+    /// Of all tables.
+    rows: f64,
+    /// Size of the store, with its indexes.
+    bytes: f64,
+    /// Fsyncs beyond the commits of a run under strace.
+    syncs_beyond_commits: f64,
+    layers: f64,
+    layer_files: f64,
+    /// Bytes of packed layers, in rows and in files.
+    packed: f64,
+}
+
+impl Submitted {
+    /// A chain of steps with this script each, twice: the second time under strace.
+    fn chain(tasks: usize, script: &str, more: &str) -> Self {
+        let mut yaml = format!("{more}steps:\n");
+        for task in 0..tasks {
+            let needs = task.checked_sub(1).map_or(String::new(), |before| format!("t{before}"));
+            writeln!(yaml, "  t{task}: {{needs: [{needs}], run: '{script}'}}")
+                .expect("a string takes everything");
+        }
+        let (cost, _) = Self::run_by(Command::new(env!("CARGO_BIN_EXE_laneway")), &yaml, tasks);
+        let dir = tempfile::tempdir().expect("a directory");
+        let calls = dir.path().join("calls");
+        let mut command = Command::new("strace");
+        command.args(["-f", "--seccomp-bpf", "-c", "-U", "calls,name", "-e", "trace=fsync,fdatasync", "-o"]);
+        command.arg(&calls).arg(env!("CARGO_BIN_EXE_laneway"));
+        let observed = Self::run_by(command, &yaml, tasks);
+        Self { syncs_beyond_commits: syncs(&calls) - observed.1, ..cost }
+    }
+
+    /// Returns the commits of the worker as well.
+    fn run_by(mut worker: Command, yaml: &str, tasks: usize) -> (Self, f64) {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("graph.yaml"), yaml).expect("written");
+        let laneway = |args: &[&str]| {
+            let output =
+                Command::new(env!("CARGO_BIN_EXE_laneway")).args(args).current_dir(dir.path()).output();
+            let output = output.expect("the program starts");
+            assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        laneway(&["submit", "graph.yaml"]);
+        let is_traced = worker.get_program() == "strace";
+        worker.args(["worker", "--shutdown-grace", "1s"]).env("LANEWAY_LOG", "laneway_store::counts=debug");
+        worker.env("LANEWAY_EXIT_WITH_PARENT", "true").current_dir(dir.path());
+        let worker = worker.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        laneway(&["watch", "last"]);
+        let mut pid = worker.id().cast_signed();
+        if is_traced {
+            // strace goes on until its child has ended.
+            let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+            let children = children.expect("a list");
+            pid = children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("a child");
+        }
+        kill_process(Pid::from_raw(pid).expect("a process"), Signal::TERM).expect("it lives");
+        let told = worker.wait_with_output().expect("it ends").stderr;
+        let told = String::from_utf8(told).expect("text");
+        let commits = number_after(&told, " commits=");
+        let home = dir.path().join(".laneway");
+        let store = rusqlite::Connection::open(home.join("laneway.db")).expect("the store");
+        let number = |sql: &str| {
+            let found = store.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+            found.expect(sql).unwrap_or(0) as f64
+        };
+        let mut tables =
+            store.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").expect("a statement");
+        let tables = tables.query_map([], |row| row.get::<_, String>(0)).expect("rows");
+        let tables: Vec<String> = tables.collect::<Result<_, _>>().expect("names");
+        let rows = tables.iter().map(|table| number(&format!("SELECT count(*) FROM {table}"))).sum();
+        let apart = number("SELECT count(*) FROM layers WHERE packed IS NULL");
+        let sizes = std::fs::read_dir(home.join("artifacts")).into_iter().flatten().flatten();
+        let in_files: u64 = match apart {
+            0.0 => 0,
+            _ => sizes.filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum(),
+        };
+        let cost = Self {
+            tasks: tasks as f64,
+            rows,
+            bytes: number("PRAGMA page_count") * number("PRAGMA page_size"),
+            syncs_beyond_commits: 0.0,
+            layers: number("SELECT count(*) FROM layers"),
+            layer_files: number("SELECT count(*) FROM layer_files"),
+            packed: number("SELECT sum(length(packed)) FROM layers") + in_files as f64,
+        };
+        (cost, commits)
+    }
+
+    /// Rows for each step that another run does not have. What the worker does by the clock differs by
+    /// a few.
+    fn rows_beyond(self, other: Self) -> f64 {
+        ((self.rows - other.rows).abs() - 5.0).max(0.0) / self.tasks
+    }
+}
+
+#[test]
+fn a_submitted_step_that_changes_no_file_writes_as_much_as_one_without_files() {
+    let without = Submitted::chain(50, "true", "workspace: none\n");
+    let none = Submitted::chain(50, "true", "");
+    assert_eq!((none.layers, none.layer_files, none.packed), (0.0, 0.0, 0.0), "{none:?}");
+    assert!(none.rows_beyond(without) <= 0.0, "{none:?}, {without:?}");
+    assert!((none.bytes - without.bytes).abs() <= 10.0 * FRAME, "{none:?}, {without:?}");
+    assert!(none.syncs_beyond_commits <= without.syncs_beyond_commits + 5.0, "{none:?}, {without:?}");
+}
+
+#[test]
+fn a_submitted_step_that_writes_one_file_writes_one_row_more() {
+    let none = Submitted::chain(50, "true", "");
+    let one = Submitted::chain(50, "echo content > $LANEWAY_TASK", "");
+    assert_eq!((one.layers, one.layer_files), (50.0, 0.0), "{one:?}");
+    // Measured: 150 bytes.
+    assert!(one.packed <= 300.0 * one.tasks, "{one:?}");
+    assert!(one.rows_beyond(none) <= 1.0, "{one:?}, {none:?}");
+    assert!(one.bytes - none.bytes <= 1_000.0 * one.tasks, "{one:?}, {none:?}");
+    // It is in the row, which commits with the end of the step.
+    assert!(one.syncs_beyond_commits <= none.syncs_beyond_commits + 5.0, "{one:?}, {none:?}");
+}
+
+#[test]
+fn a_submitted_step_that_writes_a_thousand_files_writes_two_rows_more() {
+    let script = "for n in $(seq 1000); do echo $n > $LANEWAY_TASK-$n; done";
+    let many = Submitted::chain(5, script, "");
+    let none = Submitted::chain(5, "true", "");
+    // The layer, and the file that has it.
+    assert_eq!((many.layers, many.layer_files), (5.0, 5.0), "{many:?}");
+    assert!(many.rows_beyond(none) <= 2.0, "{many:?}, {none:?}");
+    // Measured: 79 kB.
+    assert!(many.packed <= 100_000.0 * many.tasks, "{many:?}");
+    assert!(many.bytes - none.bytes <= 1_000.0 * many.tasks + 10.0 * FRAME, "{many:?}, {none:?}");
+    // That file is on the disk before the row is. Measured: 3.
+    assert!(many.syncs_beyond_commits <= none.syncs_beyond_commits + 4.0 * many.tasks, "{many:?}, {none:?}");
 }

@@ -98,6 +98,36 @@ fn a_lane_finds_its_containers_warm_and_its_members_work_in_copies_that_are_merg
     assert_eq!(place.left(), "");
 }
 
+/// A process, a container and a warm one that hand files on.
+const EXCHANGE: &str = "
+pools: {warm: {image: 'laneway-test/busybox:1', max: 2}}
+steps:
+  write: {run: 'echo process > process; mkdir deep; echo x > deep/gone'}
+  within:
+    needs: [write]
+    image: 'laneway-test/busybox:1'
+    run: 'test -e process; rm deep/gone; echo container > container; chmod 755 container'
+  kept: {needs: [within], pool: warm, run: 'test ! -e deep/gone; test -x container; cat process container > both'}
+  look:
+    needs: [kept]
+    run: |
+      test \"$(cat both)\" = \"$(printf 'process\\ncontainer')\"
+      test ! -e deep/gone
+      test -x container
+";
+
+#[test]
+fn processes_containers_and_warm_ones_hand_their_files_on_in_a_submitted_run() {
+    let place = Place::new();
+    place.write("flow.yaml", EXCHANGE);
+    let worker = place.worker(&[]);
+    place.submitted("flow.yaml");
+    let left = place.done(&["files", "last", "kept"]);
+    assert!(left.contains("both") && !left.contains("container"), "{left}");
+    worker.end();
+    assert_eq!(place.left(), "");
+}
+
 const STRICT: &str = "
 pools: {warm: {image: 'laneway-test/busybox:1', max: 2}}
 steps:

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::finding::{Finding, Findings, Span, shown};
 use super::housing::PoolMode;
 use super::keys;
-use super::model::{Action, Group, GroupFailure, Merge, OnConflict, Placement, Workflow};
+use super::model::{Action, Group, GroupFailure, Merge, OnConflict, Placement, Workflow, Workspace};
 use super::read::{GroupSpans, Spans, argv};
 use super::reader::{Field, Reader, clipped};
 use super::yaml::Data;
@@ -208,10 +208,16 @@ pub(super) fn check(
         }
     }
     let Some(index) = workflow.groups.iter().position(|group| group.isolate) else { return };
+    // Files follow a run on any node, unless it works in a directory that is there already.
+    if workflow.workspace == Workspace::Follow {
+        return;
+    }
     match (workflow.placement, placement) {
         (Placement::Spread, Some(span)) => {
             let name = &workflow.groups[index].name;
-            let message = format!("group `{name}` isolates its members, which keeps the run on one node");
+            let message = format!(
+                "group `{name}` isolates its members, and `workspace` keeps their copies on one node"
+            );
             let finding = Finding::new(message, span)
                 .hint("write `placement: pinned`, or leave it out: `isolate` implies it");
             findings.push(match spans.group.get(index).and_then(|spans| spans.isolate) {

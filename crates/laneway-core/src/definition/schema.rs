@@ -616,7 +616,7 @@ fn group() -> Value {
             },
             "on_conflict": conflict("With merge: workspace, what becomes of files that members changed in different ways. Default: fail."),
             "isolate": {
-                "description": "Each member works in a copy of the run's directory of its own. Implies placement: pinned. Default: false.",
+                "description": "Each member works in a copy of the run's directory of its own, in a submitted run in a view of its files. Where files do not follow the run it implies placement: pinned. Default: false.",
                 "type": "boolean",
             },
             "max_parallel": {

@@ -10,6 +10,8 @@ use crate::definition::{Input, Step};
 const MOST_NAMES: usize = 8;
 /// Levels, and lanes.
 const MOST_LINES: usize = 24;
+/// Steps that see files of others.
+const MOST_FILE_LINES: usize = 8;
 
 /// Levels, lanes, width, critical path and pre-warm point, as lines that end in a newline.
 pub fn describe(plan: &Plan) -> String {
@@ -61,6 +63,14 @@ pub fn describe(plan: &Plan) -> String {
         numbered(&mut out, growing.into_iter());
     }
 
+    let seen = files(plan);
+    if !seen.is_empty() {
+        out.push_str("\nfiles, in a submitted run: the steps whose changes a step sees\n");
+        for line in seen {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+
     let _ = writeln!(
         out,
         "\ncritical path: {}: {}",
@@ -73,6 +83,22 @@ pub fn describe(plan: &Plan) -> String {
         (Some(lane), width) => writeln!(out, "pre-warm: at lane {lane}, width {width}"),
     };
     out
+}
+
+/// Whose files each step sees. To look at each of 10,000 steps would take long, and a screen has no
+/// room for them.
+fn files(plan: &Plan) -> Vec<String> {
+    let needing: Vec<Position> = plan.steps_that_see_files().collect();
+    let shown = if needing.len() <= MOST_FILE_LINES + 1 { needing.len() } else { MOST_FILE_LINES };
+    let line = |step: &Position| {
+        let sources = plan.file_sources(*step).steps();
+        (!sources.is_empty()).then(|| format!("{}: {}", plan.step(*step).name, names(plan, &sources, ", ")))
+    };
+    let mut lines: Vec<String> = needing[..shown].iter().filter_map(line).collect();
+    if shown < needing.len() {
+        lines.push(format!("… and {} more", needing.len() - shown));
+    }
+    lines
 }
 
 /// What a step with `for_each` becomes, as far as that is known now.
@@ -146,6 +172,11 @@ mod tests {
           2  ship
           3  quality/merge
 
+        files, in a submitted run: the steps whose changes a step sees
+          lint: fetch
+          test: fetch
+          ship: fetch, lint, test
+
         critical path: 3 steps: fetch -> lint -> ship
         pre-warm: at lane 0, width 2
         ");
@@ -174,8 +205,9 @@ mod tests {
         let chain = (0..10_000_usize).map(|n| n.checked_sub(1).into_iter().collect());
         let plan = build(numbered(&chain.collect::<Vec<_>>())).expect("a plan");
         let text = describe(&plan);
-        assert!(text.lines().count() < 40, "{text}");
+        assert!(text.lines().count() < 50, "{text}");
         assert!(text.contains("  … and 9976 more\n"), "{text}");
+        assert!(text.contains("\n  s2: s0, s1\n") && text.contains("\n  … and 9991 more\n"), "{text}");
         assert!(text.contains("critical path: 10000 steps: s0 -> s1"), "{text}");
     }
 }

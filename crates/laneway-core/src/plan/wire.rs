@@ -17,10 +17,24 @@ pub struct Plan<'a> {
     /// Steps that wait for a signal or a moment, and for what.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait<'a>>,
+    /// Of a submitted run: the steps whose changes a step sees, in plan order. Steps that see none are
+    /// left out, and so are the lists of a plan with more than 1,000 steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<Sees<'a>>,
     /// Variables that scripts read and a worker would not give them, and those that hold secrets of a node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variables<'a>>,
 }
+
+/// A step, and the steps whose files are part of its view.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sees<'a> {
+    pub step: &'a str,
+    pub sees: Vec<&'a str>,
+}
+
+/// The lists grow with the square of the plan.
+const MAX_STEPS_WITH_FILES: usize = 1_000;
 
 /// By step, or by secret.
 #[derive(Debug, Clone, Serialize)]
@@ -77,6 +91,11 @@ impl<'a> From<&'a super::Plan> for Plan<'a> {
             let wait = step.wait()?;
             Some(Wait { step: &step.name, signal: wait.signal(), text: wait.to_string() })
         };
+        let sees = |step: Position| {
+            let sees = names(&plan.file_sources(step).steps());
+            (!sees.is_empty()).then_some(Sees { step: name(&step), sees })
+        };
+        let is_small = plan.workflow.steps.len() <= MAX_STEPS_WITH_FILES;
         Self {
             order: names(&plan.order),
             levels: plan.levels.iter().map(|level| names(level)).collect(),
@@ -85,6 +104,7 @@ impl<'a> From<&'a super::Plan> for Plan<'a> {
             critical_path: names(&plan.critical_path),
             prewarm: Prewarm { lane: plan.prewarm.lane, width: plan.prewarm.width },
             waits: plan.workflow.steps.iter().filter_map(wait).collect(),
+            files: plan.steps_that_see_files().filter(|_| is_small).filter_map(sees).collect(),
             variables: Vec::new(),
         }
     }
@@ -102,7 +122,7 @@ mod tests {
         let json = serde_json::to_string(&super::Plan::from(&plan)).expect("plain data");
         assert_eq!(
             json,
-            r#"{"order":["a","b","c","d","g/merge"],"levels":[["a","d"],["b","c"],["g/merge"]],"lanes":[{"step":"a"},{"group":"g","steps":["b","c"]},{"step":"d"},{"step":"g/merge"}],"width":2,"critical_path":["a","b","g/merge"],"prewarm":{"lane":0,"width":2}}"#
+            r#"{"order":["a","b","c","d","g/merge"],"levels":[["a","d"],["b","c"],["g/merge"]],"lanes":[{"step":"a"},{"group":"g","steps":["b","c"]},{"step":"d"},{"step":"g/merge"}],"width":2,"critical_path":["a","b","g/merge"],"prewarm":{"lane":0,"width":2},"files":[{"step":"b","sees":["a"]},{"step":"c","sees":["a"]}]}"#
         );
     }
 

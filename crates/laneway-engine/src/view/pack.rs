@@ -23,8 +23,8 @@ pub struct PackedLayer {
     pub manifest_and_small: Vec<u8>,
     /// Files that are stored as blobs, each content once, by hash.
     pub large: Vec<LargeFile>,
-    /// Files and symlinks of the layer.
-    pub files: u64,
+    /// Paths that were created, changed or removed. Zero for no change only.
+    pub paths: u64,
     /// Their size before compression.
     pub bytes: u64,
 }
@@ -75,7 +75,7 @@ pub fn pack(captured: &Captured) -> Result<PackedLayer, Error> {
     Ok(PackedLayer {
         manifest_and_small: writer.finish(),
         large,
-        files: manifest.files(),
+        paths: manifest.paths(),
         bytes: manifest.bytes(),
     })
 }

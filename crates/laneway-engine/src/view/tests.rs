@@ -519,7 +519,7 @@ fn hostile_layer_is_rejected_and_nothing_is_left_of_it() {
     put(view.dir(), "d/b", "content of b");
     let captured = node.views.capture(&view, &[]).expect("captured");
     let packed = pack(&captured).expect("packed");
-    assert_eq!((packed.files, packed.large.len(), captured.largest(1)[0].0), (3, 1, Path::new("big")));
+    assert_eq!((packed.paths, packed.large.len(), captured.largest(1)[0].0), (3, 1, Path::new("big")));
     let to = node.dir.path().join("layer");
     let good = packed.large[0].path.clone();
     let honest = |_: &ContentHash, to: &Path| std::fs::copy(&good, to).map(drop);
@@ -603,7 +603,7 @@ fn tree_that_is_too_deep_is_told_by_name() {
         let deepest = vec!["d"; laneway_core::layer::MAX_DEPTH - 1].join("/");
         put(view.dir(), &format!("{deepest}/file"), "1");
         let captured = node.views.capture(&view, &[]).expect("captured");
-        assert_eq!(captured.manifest().files(), 1);
+        assert_eq!(captured.manifest().paths(), 1);
         node.unpacked("deep", &captured);
         std::fs::create_dir_all(view.dir().join(&deepest).join("d/d")).expect("made");
         let error = node.views.capture(&view, &[]).expect_err("too deep");

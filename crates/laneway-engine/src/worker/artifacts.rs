@@ -1,7 +1,6 @@
 //! Files that steps hand on: finds and keeps what a step that succeeded declares, and puts what it is given into its directory
 //! before it starts. Neither ever leads out of that directory, whatever links lie there.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,6 +13,8 @@ use laneway_core::expression::Scope;
 use laneway_core::hash::Hasher;
 use laneway_store::Store;
 use laneway_store::model::{Artifact, Claim};
+
+use super::written::{Stamps, Written};
 
 /// A step that leaves more behind than this has named the wrong directory.
 const MAX_FILES: usize = 1_000;
@@ -29,7 +30,10 @@ const PASSED_OVER: [&str; 2] = [".git", ".laneway"];
 pub(super) enum Error {
     #[error("no file is like its artifact `{pattern}`: {there}")]
     NoMatch { pattern: ArtifactPattern, there: String },
-    #[error("the files like its artifact `{pattern}` were there before, and the step wrote none of them")]
+    #[error(
+        "the files like its artifact `{pattern}` were there before, and the step wrote none of them; only what the \
+         attempt itself writes is kept: let it write them anew, or `touch` those that are up to date"
+    )]
     NotWritten { pattern: ArtifactPattern },
     #[error("more than {MAX_FILES} files are like its artifacts; pack them into one")]
     TooMany,
@@ -72,24 +76,49 @@ impl Error {
     }
 }
 
+/// Notes the files that are like the artifacts of a step, just before it starts in a directory that it
+/// shares. What is wrong with them is told at its end.
+pub(super) async fn stamps(claim: &Claim, (dir, scope): (&Path, &Scope)) -> Stamps {
+    let Ok(patterns) = patterns(claim, scope) else { return Stamps::default() };
+    if patterns.is_empty() {
+        return Stamps::default();
+    }
+    let dir = dir.to_owned();
+    let look = move || {
+        let Ok(root) = dir.canonicalize() else { return Stamps::default() };
+        let mut names = Vec::new();
+        for pattern in &patterns {
+            // Too many files are too many at the end as well, unless the step removes them.
+            drop(walk(&root, &plain_part(pattern).join("/"), pattern, &mut names, (&mut 0, MAX_SEEN)));
+        }
+        Stamps::of(&root, names)
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+fn patterns(claim: &Claim, scope: &Scope) -> Result<Vec<ArtifactPattern>, Error> {
+    let step = claim.head.plan.step(claim.at.position);
+    step.files()
+        .artifacts
+        .iter()
+        .map(|path| path.pattern(scope))
+        .collect::<Result<_, _>>()
+        .map_err(Error::Path)
+}
+
 /// Keeps what a step declares. Called before its end is recorded, so that the next step finds them.
-/// Of a step that worked in a view only what it wrote itself (`written`, in full paths) can be one.
+/// Only what the attempt wrote itself can be one.
 pub(super) async fn keep(
     store: &dyn Store,
     claim: &Claim,
     (dir, scope): (&Path, &Scope),
-    written: Option<BTreeSet<PathBuf>>,
+    written: Written,
 ) -> Result<Vec<Artifact>, Error> {
-    let step = claim.head.plan.step(claim.at.position);
-    let patterns = step.files().artifacts.iter().map(|path| path.pattern(scope));
-    let (patterns, place) = (patterns.collect::<Result<Vec<_>, _>>().map_err(Error::Path)?, dir.to_owned());
+    let (patterns, place) = (patterns(claim, scope)?, dir.to_owned());
     if patterns.is_empty() {
         return Ok(Vec::new());
     }
-    let find = move || match written {
-        None => find(&place, &patterns, MAX_FILES),
-        Some(written) => find_written(&place, &patterns, &written),
-    };
+    let find = move || find_written(&place, &patterns, &written);
     let found = tokio::task::spawn_blocking(find).await;
     let found = found.map_err(|error| files(dir, io::Error::other(error.to_string())))??;
     let mut artifacts = Vec::with_capacity(found.len());
@@ -213,15 +242,22 @@ pub(super) struct Found {
 /// The files that are like one of the patterns, by name, not more than so many; each of those has to have one.
 pub(super) fn find(dir: &Path, patterns: &[ArtifactPattern], most: usize) -> Result<Vec<Found>, Error> {
     let root = dir.canonicalize().map_err(|source| files(dir, source))?;
+    names(&root, patterns, most)?.into_iter().map(|name| look(&root, name)).collect()
+}
+
+/// Only what is below the part without any `*` or `?` can be like a pattern.
+fn plain_part(pattern: &ArtifactPattern) -> Vec<&str> {
+    pattern.as_str().split('/').take_while(|part| !part.contains(['*', '?'])).collect()
+}
+
+fn names(root: &Path, patterns: &[ArtifactPattern], most: usize) -> Result<Vec<ArtifactName>, Error> {
     let mut names = Vec::new();
     let mut seen = 0;
     for pattern in patterns {
-        // Only what is below the part without any `*` or `?` can be like it.
-        let plain = pattern.as_str().split('/').take_while(|part| !part.contains(['*', '?']));
-        let base: Vec<&str> = plain.collect();
-        walk(&root, &base.join("/"), pattern, &mut names, (&mut seen, most))?;
+        let base = plain_part(pattern);
+        walk(root, &base.join("/"), pattern, &mut names, (&mut seen, most))?;
         if !names.iter().any(|name| pattern.matches(name)) {
-            let there = what_is_there(&root, &base);
+            let there = what_is_there(root, &base);
             return Err(Error::NoMatch { pattern: pattern.clone(), there });
         }
     }
@@ -230,7 +266,7 @@ pub(super) fn find(dir: &Path, patterns: &[ArtifactPattern], most: usize) -> Res
     if names.len() > most {
         return Err(Error::TooMany);
     }
-    names.into_iter().map(|name| look(&root, name)).collect()
+    Ok(names)
 }
 
 /// What lies where a pattern looks, for a person who wonders why nothing matched.
@@ -268,23 +304,19 @@ fn what_is_there(root: &Path, plain: &[&str]) -> String {
 }
 
 /// The files that are like one of the patterns and that the step wrote; each pattern has to have one.
-fn find_written(
-    dir: &Path,
-    patterns: &[ArtifactPattern],
-    written: &BTreeSet<PathBuf>,
-) -> Result<Vec<Found>, Error> {
-    let mut found = find(dir, patterns, MAX_SEEN)?;
+fn find_written(dir: &Path, patterns: &[ArtifactPattern], written: &Written) -> Result<Vec<Found>, Error> {
     let root = dir.canonicalize().map_err(|source| files(dir, source))?;
-    found.retain(|found| written.contains(&found.path) || written.contains(&root.join(found.name.as_str())));
+    let mut names = names(&root, patterns, MAX_SEEN)?;
+    names.retain(|name| written.has(&root, name));
     for pattern in patterns {
-        if !found.iter().any(|found| pattern.matches(&found.name)) {
+        if !names.iter().any(|name| pattern.matches(name)) {
             return Err(Error::NotWritten { pattern: pattern.clone() });
         }
     }
-    if found.len() > MAX_FILES {
+    if names.len() > MAX_FILES {
         return Err(Error::TooMany);
     }
-    Ok(found)
+    names.into_iter().map(|name| look(&root, name)).collect()
 }
 
 /// Adds what is like a pattern, from a path below the root on. Links are not followed to directories.

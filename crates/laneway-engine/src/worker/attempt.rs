@@ -23,6 +23,7 @@ use super::prepare::{self, Places, Spot, Work};
 use super::run_files::AttemptView;
 use super::wishes::{Number, Wishes};
 use super::workspace::{self as workspaces, Workspaces};
+use super::written::{Stamps, Written};
 use crate::container::orphans::Sweeper;
 use crate::container::pool::{self, PoolMeans, Pools, Recorder};
 use crate::container::{self, Containers, labels};
@@ -316,7 +317,8 @@ async fn attempt_in(
         None => None,
         Some(Ok(Merged::Ended(outcome))) => {
             let (mut outcome, mut left) = (Some(outcome), Left::default());
-            let kept = keep(setting, claim, stop, (view.as_deref(), dir, &scope), &outcome, &mut left).await;
+            let place = (view.as_deref().ok_or_else(Stamps::default), dir, &scope);
+            let kept = keep(setting, claim, stop, place, &outcome, &mut left).await;
             if let Err((reason, why)) = kept {
                 (outcome, left) = (Some(failed(reason, why)), Left::default());
             }
@@ -331,6 +333,10 @@ async fn attempt_in(
         Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
     };
     let dir = loop {
+        // A view is a copy already, and the changes of the attempt are found there.
+        if view.is_some() {
+            break dir.to_owned();
+        }
         match setting.workspaces.isolated(claim, dir).await {
             Ok(dir) => break dir,
             Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
@@ -389,11 +395,17 @@ async fn attempt_in(
     let place = Place { scope: &scope, workdir: Some(&workdir), is_view: view.is_some() };
     let owed = match cache::look(setting, claim, place, stop).await {
         Ok(Looked::Taken(hit)) => {
-            setting.workspaces.discard(claim).await;
+            if view.is_none() {
+                setting.workspaces.discard(claim).await;
+            }
             return Ended::taken(hit, begun);
         }
         Ok(Looked::Executed(owed)) => owed,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
+    };
+    let before = match &view {
+        Some(_) => Stamps::default(),
+        None => artifacts::stamps(claim, (&workdir, &scope)).await,
     };
     let mut ending = match job {
         Housed::Here(job) => process::execute(setting.warden.clone(), job, stop.clone()).await,
@@ -442,38 +454,45 @@ async fn attempt_in(
     let (took, log) = (ending.duration, ending.log.length);
     let mut outcome = outcome(ending, timeout);
     let mut left = Left::default();
-    if let Err((reason, why)) =
-        keep(setting, claim, stop, (view.as_deref(), &workdir, &scope), &outcome, &mut left).await
-    {
+    let place = (view.as_deref().ok_or(before), workdir.as_path(), &scope);
+    if let Err((reason, why)) = keep(setting, claim, stop, place, &outcome, &mut left).await {
         outcome = Some(failed(reason, why));
         left = Left::default();
     }
     let layer = left.layer.clone().filter(|layer| layer.paths > 0);
     owed.settle(setting, claim, outcome.as_ref(), took, left).await;
-    if matches!(outcome, Some(Outcome::Succeeded { .. })) {
+    if view.is_none() && matches!(outcome, Some(Outcome::Succeeded { .. })) {
         setting.workspaces.discard(claim).await;
     }
     Ended { took, outcome, log, layer }
 }
 
-/// Keeps what an attempt leaves: what it changed in its view, and its artifacts. An error is why the
-/// attempt fails for that.
+/// Keeps what an attempt leaves: what it changed in its view, and its artifacts. Without a view the
+/// stamps tell what it wrote. An error is why the attempt fails for that.
 async fn keep(
     setting: &Setting,
     claim: &Claim,
     stop: &StopSignal,
-    (view, workdir, scope): (Option<&AttemptView>, &Path, &Scope),
+    (view, workdir, scope): (Result<&AttemptView, Stamps>, &Path, &Scope),
     outcome: &Option<Outcome>,
     left: &mut Left,
 ) -> Result<(), (Reason, String)> {
     let has_succeeded = matches!(outcome, Some(Outcome::Succeeded { .. }));
     let is_reported = matches!(outcome, Some(Outcome::Failed { .. }))
         && claim.head.plan.is_followed_after_failure(claim.at.position);
-    let mut written = None;
-    if let Some(view) = view.filter(|_| has_succeeded || is_reported) {
+    let hands_on_changes = claim.head.plan.hands_on_changes(claim.at.position);
+    let mut written = match &view {
+        Ok(_) => Written::InView(BTreeSet::new()),
+        Err(before) => Written::Since(before.clone()),
+    };
+    if let Ok(view) = view
+        && (has_succeeded || is_reported)
+    {
         let files = setting.workspaces.files();
         let changed = loop {
             let changes = match files.changes(view).await {
+                // Of a step with `isolate: true` only its artifacts count.
+                Ok(changed) if !hands_on_changes => Ok((changed, None)),
                 Ok(changed) => files.keep(claim, view, &changed).await.map(|layer| (changed, layer)),
                 Err(error) => Err(error),
             };
@@ -493,9 +512,10 @@ async fn keep(
                 Err(error) => return Err((Reason::BadOutput, error.to_string())),
             }
         };
-        written = changed.map(|changed| {
-            changed.written().iter().map(|path| view.dir().join(path)).collect::<BTreeSet<PathBuf>>()
-        });
+        if let Some(changed) = changed {
+            let paths = changed.written().iter().map(|path| view.dir().join(path));
+            written = Written::InView(paths.collect());
+        }
     }
     if has_succeeded {
         let kept = || artifacts::keep(setting.store.as_ref(), claim, (workdir, scope), written.clone());

@@ -30,6 +30,7 @@ mod rooms;
 mod run_files;
 mod wishes;
 mod workspace;
+mod written;
 
 use std::path::PathBuf;
 

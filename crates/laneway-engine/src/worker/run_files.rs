@@ -13,7 +13,7 @@ use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::layer::{LayerEntry, LayerManifest, LayerPosition, OrderedLayer, compose, is_chain};
 use laneway_core::merge::{Changes, Entry};
-use laneway_core::plan::{FileSources, Position};
+use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_store::Store;
 use laneway_store::layer::{Layer, LayerContent, MAX_INLINE_LAYER, NewLayer};
@@ -21,7 +21,7 @@ use laneway_store::model::{Claim, Placed};
 use rustix::fs::{Timespec, Timestamps, futimens};
 use tokio::runtime::Handle;
 
-use super::kept_dirs::{KeptDir, KeptDirs};
+use super::kept_dirs::{Hold, KeptDirs};
 use crate::bundle;
 use crate::view::{self, Captured, EnterOptions, LayerDir, PackedLayer, PlacedFile, View, Views};
 
@@ -45,7 +45,7 @@ pub(super) struct RunFiles {
 pub(super) struct AttemptView {
     view: Arc<View>,
     /// What the view is made of stays unpacked as long as the view is there.
-    _made_of: Vec<Arc<KeptDir>>,
+    _made_of: Vec<Hold>,
     /// Size of the layers that the view shows.
     shown_bytes: u64,
     placed: Vec<PlacedFile>,
@@ -194,21 +194,22 @@ impl RunFiles {
         claim: &Claim,
         bundle: &ContentHash,
         shown: &[Shown],
-    ) -> Result<(View, Vec<Arc<KeptDir>>), Error> {
+    ) -> Result<(View, Vec<Hold>), Error> {
+        let mut held = vec![self.bundles.hold([bundle])?];
         let base = self.bundle(bundle)?;
-        let mut made_of = vec![Arc::clone(&base)];
+        if !shown.is_empty() {
+            held.push(self.layers.hold(shown.iter().map(|shown| &shown.layer.hash))?);
+        }
         let mut layers = Vec::with_capacity(shown.len());
         for shown in shown {
-            let dir = self.layer(claim, shown)?;
-            layers.push(LayerDir::open(dir.path())?);
-            made_of.push(dir);
+            layers.push(LayerDir::open(&self.layer(claim, shown)?)?);
         }
         let options = decide(claim, shown, &layers)?;
-        let view = self.views.enter(claim.head.run, base.path(), &layers, &options)?;
-        Ok((view, made_of))
+        let view = self.views.enter(claim.head.run, &base, &layers, &options)?;
+        Ok((view, held))
     }
 
-    fn bundle(&self, hash: &ContentHash) -> Result<Arc<KeptDir>, Error> {
+    fn bundle(&self, hash: &ContentHash) -> Result<PathBuf, Error> {
         self.bundles.get(hash, |fresh| {
             let bytes = Handle::current().block_on(self.store.blob(hash))?;
             bundle::unpack(&bytes, fresh)?;
@@ -217,7 +218,7 @@ impl RunFiles {
         })
     }
 
-    fn layer(&self, claim: &Claim, shown: &Shown) -> Result<Arc<KeptDir>, Error> {
+    fn layer(&self, claim: &Claim, shown: &Shown) -> Result<PathBuf, Error> {
         let Layer { position, hash, node, bytes, .. } = &shown.layer;
         if let Some(node) = node {
             let missing = || Error::OnOtherNode {
@@ -269,13 +270,12 @@ impl RunFiles {
         let captured = changed.captured.clone();
         let packed = blocking(move || Ok(view::pack(&captured)?)).await?;
         let packed = Arc::new(packed);
-        let seen = view.shown_bytes.saturating_add(packed.bytes);
+        // Of many small files the list of their names can be larger than what is in them.
+        let own = packed.bytes.max(packed.manifest_and_small.len() as u64);
+        let seen = view.shown_bytes.saturating_add(own);
         // Nodes of an embedded store are on one host, whose disk has room or not.
         if self.store.is_embedded() || seen <= self.max_bytes {
-            match self.store_layer(&packed).await {
-                Err(Error::Store(laneway_store::Error::TooLarge { .. })) => {}
-                stored => return stored.map(Some),
-            }
+            return self.store_layer(&packed).await.map(Some);
         }
         // Only a pinned run has all of its steps where these files are.
         if !matches!(claim.head.placed, Placed::Pinned { .. }) {
@@ -294,7 +294,8 @@ impl RunFiles {
     }
 
     async fn store_layer(&self, packed: &PackedLayer) -> Result<NewLayer, Error> {
-        let most = laneway_store::MAX_BLOB as u64;
+        // It has been compared with `workspace_max_bytes`, together with what the step saw.
+        let most = u64::MAX;
         let mut files = Vec::with_capacity(packed.large.len() + 1);
         for large in &packed.large {
             files.push(self.store.keep_file(&large.path, most).await?.0);
@@ -317,11 +318,12 @@ impl RunFiles {
             let large = large.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
             std::fs::copy(&large.path, to).map(drop)
         };
+        let _held = self.layers.hold([hash])?;
         let dir = self.layers.get(hash, |fresh| {
             view::unpack(&packed.manifest_and_small, fresh, fetch)?;
             Ok::<(), Error>(())
         })?;
-        std::fs::write(dir.path().join(ONLY_COPY), run.to_string())?;
+        std::fs::write(dir.join(ONLY_COPY), run.to_string())?;
         Ok(())
     }
 
@@ -332,7 +334,7 @@ impl RunFiles {
             let file = self.scratch_file();
             let fetched = self.store.fetch_file(hash, &file).await;
             let kept = match fetched {
-                Ok(()) => self.store.keep_file(&file, laneway_store::MAX_BLOB as u64).await.map(drop),
+                Ok(()) => self.store.keep_file(&file, u64::MAX).await.map(drop),
                 Err(error) => Err(error),
             };
             drop(std::fs::remove_file(&file));
@@ -347,8 +349,12 @@ impl RunFiles {
         let (files, claim) = (self.clone(), claim.clone());
         blocking(move || {
             let mut changes = HashMap::new();
+            if shown.is_empty() {
+                return Ok(changes);
+            }
+            let _held = files.layers.hold(shown.iter().map(|shown| &shown.layer.hash))?;
             for shown in &shown {
-                let manifest = LayerDir::open(files.layer(&claim, shown)?.path())?.manifest()?;
+                let manifest = LayerDir::open(&files.layer(&claim, shown)?)?.manifest()?;
                 changes.insert(shown.layer.position, merge_changes(&manifest));
             }
             Ok(changes)
@@ -413,7 +419,7 @@ fn give_bundle_time(path: &Path) -> io::Result<()> {
 
 fn layer_of(packed: &PackedLayer, content: LayerContent, files: Vec<ContentHash>) -> NewLayer {
     NewLayer {
-        paths: packed.files,
+        paths: packed.paths,
         bytes: packed.bytes,
         hash: ContentHash::of(&packed.manifest_and_small),
         content,
@@ -429,17 +435,21 @@ fn decide(claim: &Claim, shown: &[Shown], layers: &[LayerDir]) -> Result<EnterOp
     if shown.windows(2).all(directly) {
         return Ok(EnterOptions::default());
     }
-    let mut sources: HashMap<Position, FileSources> = HashMap::new();
+    // A step was executed on top of the layers of all that it needs: found once for all of its items.
+    let mut after: HashMap<Position, BTreeSet<usize>> = HashMap::new();
     for one in shown {
-        sources.entry(one.step).or_insert_with(|| plan.file_sources(one.step));
+        after.entry(one.step).or_insert_with(|| {
+            let sources = plan.file_sources(one.step);
+            let below = (0..).zip(shown).filter(|(_, other)| sources.place(other.step).is_some());
+            below.map(|(index, _)| index).collect()
+        });
     }
     let positions: Vec<LayerPosition> = (0..)
         .zip(shown)
-        .map(|(index, one)| {
-            // A step was executed on top of the layers of all that it needs.
-            let below = |other: &Shown| sources[&one.step].place(other.step).is_some();
-            let after = (0..).zip(shown).filter(|(_, other)| below(other)).map(|(index, _)| index);
-            LayerPosition { index, step: plan.task_name(one.layer.position), after: after.collect() }
+        .map(|(index, one)| LayerPosition {
+            index,
+            step: plan.task_name(one.layer.position),
+            after: after[&one.step].clone(),
         })
         .collect();
     if is_chain(&positions) {

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use laneway_core::cause::{self, Link};
+use laneway_core::definition::Workspace;
 use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
+use laneway_store::layer::Layer;
 use laneway_store::model::RunView;
 use laneway_store::{Error, Result, Store};
 
@@ -27,8 +29,35 @@ pub async fn explain_step(store: &dyn Store, run: RunId, step: &str) -> Result<w
     // Of an attempt that took a result nothing is to be said of those before it.
     let missed = store.missed(run, step).await?.filter(|missed| missed.attempt == found.0.attempt);
     let mut explained = wire::ExplainedStep::new(&view, found, &chain, &attempts, missed.as_ref());
+    explained.files = files(store, run, step).await?;
     explained.container = housed(store, (run, &view.plan), step, &mut explained.attempts).await?;
     Ok(explained)
+}
+
+/// The layers that a step saw, and its own. `None` for a run whose files do not follow it.
+async fn files(store: &dyn Store, run: RunId, step: &str) -> Result<Option<wire::StepFiles>> {
+    let head = store.head(run).await?;
+    let plan = &head.plan;
+    let Some(position) = plan.position(step) else { return Ok(None) };
+    if head.bundle.is_none() || plan.workflow.workspace != Workspace::Follow {
+        return Ok(None);
+    }
+    let layers = store.layers(run).await?;
+    let told = |layer: &Layer| wire::StepLayer {
+        step: plan.task_name(layer.position),
+        attempt: layer.attempt,
+        paths: layer.paths,
+        bytes: layer.bytes,
+        node: layer.node.clone(),
+    };
+    let sources = plan.file_sources(position);
+    let place = |layer: &Layer| Some((sources.place(plan.base(layer.position)?)?, layer.position));
+    let mut saw: Vec<_> = layers.iter().filter_map(|layer| Some((place(layer)?, layer))).collect();
+    saw.sort_unstable_by_key(|(place, _)| *place);
+    Ok(Some(wire::StepFiles {
+        saw: saw.into_iter().map(|(_, layer)| told(layer)).collect(),
+        left: layers.iter().find(|layer| layer.position == position).map(told),
+    }))
 }
 
 async fn chain(store: &dyn Store, view: &RunView, step: &str) -> Result<Vec<Link>> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_engine::view::{self, LayerFile};
 use laneway_store::layer::Layer;
@@ -57,6 +58,13 @@ pub async fn changed_file(store: &dyn Store, run: RunId, step: &str, path: &str)
 async fn layer(store: &dyn Store, run: RunId, step: &str) -> Answer<(Option<Layer>, u32)> {
     // Rejects a step that the run does not have, with the nearest name.
     let attempts = store.attempts(run, step).await?;
+    // Whether a list has an item is known by its tasks, not by the plan.
+    if attempts.is_empty() && parse_name(step).1.is_some() {
+        let state = store.run_state(run).await?;
+        if !state.tasks.iter().any(|task| task.step == step) {
+            return Err(Error::NoSuchStep { run, step: step.to_owned(), nearest: None }.into());
+        }
+    }
     let position = store.head(run).await?.plan.position(step);
     let layer = store.layers(run).await?.into_iter().find(|layer| Some(layer.position) == position);
     Ok((layer, attempts.last().map_or(0, |attempt| attempt.attempt)))

@@ -73,9 +73,36 @@ pub struct ExplainedStep {
     pub started_at: Option<Moment>,
     #[serde(default)]
     pub interrupted: bool,
+    /// Of a submitted run whose files follow it: what the step saw, and what it left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<StepFiles>,
     /// Why it was executed although it has `cache`.
     #[serde(default)]
     pub cache: Option<CacheMiss>,
+}
+
+/// The files of one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StepFiles {
+    /// Layers in its view, the lowest first. Below them is the bundle.
+    pub saw: Vec<StepLayer>,
+    /// `None` if it changed nothing, or has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<StepLayer>,
+}
+
+/// What a step changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StepLayer {
+    pub step: String,
+    pub attempt: u32,
+    /// Created, changed and removed.
+    pub paths: u64,
+    /// Size of the files.
+    pub bytes: u64,
+    /// The node that alone has the files, because they are too large for the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// One task of a chain, and why it does not run.
@@ -207,6 +234,7 @@ impl ExplainedStep {
             node,
             started_at,
             interrupted: view.is_interrupted,
+            files: None,
             cache: missed.map(CacheMiss::from),
         }
     }

@@ -43,7 +43,10 @@ pub use effect::{
     BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectEndWord, EffectFate,
     EffectList, Settle, SettleEffect, SettledEffect, TaskEffect,
 };
-pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link, TaskContainer};
+pub use explain::{
+    Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link, StepFiles, StepLayer,
+    TaskContainer,
+};
 pub use files::{ChangedFile, ChangedFiles, ChangedKind};
 pub use graph::{Graph, GraphEdge, GraphGroup, GraphNode};
 pub use line::{InLine, LimitLine, Lock, LockList, OrderLine, Standing};

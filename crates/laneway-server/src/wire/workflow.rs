@@ -21,6 +21,10 @@ pub struct Workflow {
     /// Where its steps ran last.
     pub directory: String,
     pub document: String,
+    /// Hash of the files that came with it: to apply a changed document with the same files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    pub bundle: Option<String>,
     /// Who paused it: nothing of it starts until somebody resumes it.
     #[serde(default)]
     pub paused_by: Option<String>,
@@ -36,6 +40,7 @@ impl Workflow {
             version: known.version.to_string(),
             directory: known.dir,
             document,
+            bundle: known.bundle.as_ref().map(ContentHash::to_string),
             paused_by,
             paused_at: paused_at.map(Moment),
         }

@@ -20,7 +20,7 @@ use super::read;
 use super::row::{self, unreadable};
 use super::run_work::Terms;
 use super::shelf::{Head, Shelf};
-use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_BLOB, MAX_LOG_PART, verify};
+use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_LOG_PART, verify};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{Artifact, ArtifactView, LogName, LogPart, LogPiece};
@@ -104,12 +104,11 @@ pub(super) async fn blob(link: &Link, hash: &ContentHash) -> Done<Vec<u8>> {
 
 /// What is in a file that is to be a blob, if it is small enough.
 pub(super) fn read_file(path: &Path, cap: u64) -> Result<Vec<u8>> {
-    let cap = cap.min(MAX_BLOB as u64);
     let failed = |error: std::io::Error| Error::Io { path: path.to_owned(), why: error.to_string() };
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
-    file.take(cap + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > cap {
         return Err(Error::TooLarge { size, limit: cap });
     }

@@ -400,8 +400,9 @@ impl Store for PostgresStore {
 
     async fn keep_file(&self, path: &Path, shared_cap: u64) -> Result<(ContentHash, u64)> {
         let bytes = bytes::read_file(path, shared_cap)?;
-        let size = bytes.len() as u64;
-        Ok((self.keep_blob(bytes).await?, size))
+        let hash = ContentHash::of(&bytes);
+        bytes::keep_blob(&self.base, &hash, &bytes).await?;
+        Ok((hash, bytes.len() as u64))
     }
 
     async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()> {

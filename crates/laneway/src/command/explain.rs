@@ -6,7 +6,9 @@ use laneway_core::event::Closing;
 use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
-use laneway_server::wire::{Attempt, ExplainedRun, ExplainedStep, ExplainedTask, Link, TaskContainer};
+use laneway_server::wire::{
+    Attempt, ExplainedRun, ExplainedStep, ExplainedTask, Link, StepFiles, StepLayer, TaskContainer,
+};
 
 use super::Context;
 use crate::exit::Exit;
@@ -59,6 +61,9 @@ pub(crate) fn step_text(explained: &ExplainedStep, palette: Palette) -> String {
     for attempt in &explained.attempts {
         out.push_str(&attempt_text(attempt));
     }
+    if let Some(files) = &explained.files {
+        out.push_str(&palette.dim(&files_text(files)));
+    }
     if explained.interrupted {
         out.push_str(&super::show::interrupted(explained.run, palette));
     }
@@ -77,6 +82,31 @@ fn task(step: &ExplainedStep) -> ExplainedTask {
         node: step.node.clone(),
         started_at: step.started_at,
     }
+}
+
+/// Layers on one line.
+const LAYERS: usize = 8;
+
+/// What a step saw of the steps before it, and what it left for those behind it.
+fn files_text(files: &StepFiles) -> String {
+    let size = |layer: &StepLayer| {
+        let node = layer.node.as_ref().map(|node| format!(", only on node {node}")).unwrap_or_default();
+        format!("{}, {}{node}", text::count(layer.paths, "path"), text::bytes(layer.bytes))
+    };
+    let mut out = String::new();
+    if !files.saw.is_empty() {
+        let shown = files.saw.iter().take(LAYERS).map(|layer| format!("{} ({})", layer.step, size(layer)));
+        let shown: Vec<String> = shown.collect();
+        let more = match files.saw.len().saturating_sub(LAYERS) {
+            0 => String::new(),
+            more => format!(" … and {more} more"),
+        };
+        out.push_str(&format!("    saw the changes of {}{more}\n", shown.join("; ")));
+    }
+    if let Some(left) = &files.left {
+        out.push_str(&format!("    left {}\n", size(left)));
+    }
+    out
 }
 
 fn link_text(run: RunId, link: &Link) -> String {

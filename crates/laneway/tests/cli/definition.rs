@@ -97,6 +97,9 @@ fn plan_shows_levels_lanes_and_the_critical_path() {
     lanes
       3, each a step of its own: lint, test, package
 
+    files, in a submitted run: the steps whose changes a step sees
+      package: lint, test
+
     critical path: 2 steps: lint -> package
     pre-warm: nothing, no lane is parallel
     ----- stderr

@@ -11,6 +11,7 @@ mod definition;
 mod doctor;
 mod effects;
 mod errors;
+mod file_oracle;
 mod files;
 mod first;
 mod frozen;

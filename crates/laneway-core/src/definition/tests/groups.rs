@@ -32,7 +32,10 @@ groups:
     assert_eq!(g.merge, Merge::Workspace { on_conflict: OnConflict::Keep("a".into()) });
     assert_eq!((g.isolate, g.max_parallel.map(|max| max.get())), (true, Some(1)));
     assert_eq!((g.mode, g.dormancy), (Some(PoolMode::Single), Some(Duration::from_secs(120))));
-    assert_eq!(plan.workflow.placement, Placement::Pinned, "copies lie on one node");
+    let placement = |files_follow| plan.workflow.placement_of_run(files_follow);
+    assert_eq!((placement(true), placement(false)), (Placement::Spread, Placement::Pinned));
+    let in_place = compile(&source(&format!("workspace: none\n{text}"))).expect("it is valid");
+    assert_eq!(in_place.workflow.placement, Placement::Pinned, "copies lie on one node");
 }
 
 #[test]
@@ -47,9 +50,10 @@ groups:
   h: {steps: [b], isolate: true, merge: workspace, on_conflict: {keep: c}}
   i: {steps: [a], on_conflict: fail}
   j: {steps: [a], merge: workspace}
+workspace: none
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"
-    error: group `h` isolates its members, which keeps the run on one node
+    error: group `h` isolates its members, and `workspace` keeps their copies on one node
      --> flow.yaml:1:12
       |
     1 | placement: spread

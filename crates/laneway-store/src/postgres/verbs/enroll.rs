@@ -34,7 +34,7 @@ pub(in crate::postgres) fn is_plain(submission: &Submission) -> bool {
     submission.max_parallel > 0
         && submission.key.is_none()
         && submission.parent.is_none()
-        && workflow.placement != Placement::Pinned
+        && submission.placement() != Placement::Pinned
         && workflow.max_runs.is_none()
         && workflow.limits.is_empty()
         && asks_nothing()

@@ -261,7 +261,7 @@ enum Placing {
 impl Placing {
     async fn find(link: &Link, submission: &Submission) -> Done<Self> {
         let steps = &submission.plan.workflow.steps;
-        match (submission.is_shared, submission.plan.workflow.placement) {
+        match (submission.is_shared, submission.placement()) {
             (false, _) => return Ok(Self::Local),
             (true, Placement::Pinned) => {
                 let class =

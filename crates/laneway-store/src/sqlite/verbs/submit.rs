@@ -99,7 +99,7 @@ fn root_of(txn: &Txn<'_>, submission: &Submission) -> Done<Option<i64>> {
 
 fn placed(txn: &Txn<'_>, submission: &Submission) -> Done<Placed> {
     let workflow = &submission.plan.workflow;
-    Ok(match (submission.is_shared, workflow.placement) {
+    Ok(match (submission.is_shared, submission.placement()) {
         (false, _) => Placed::Local,
         (true, Placement::Spread | Placement::Local) => Placed::Spread,
         (true, Placement::Pinned) => {
