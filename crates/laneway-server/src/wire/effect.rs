@@ -153,6 +153,9 @@ pub struct BegunEffect {
     pub answer: EffectAnswer,
     /// One word for this effect, the same in every attempt, for services that take an idempotency key. Empty where nothing is to be run.
     pub id: String,
+    /// Fencing token of a step with a `lock`, where something is to be run: the `fence` of its task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
     /// What is recorded.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub result: Value,
