@@ -144,6 +144,45 @@ fn class_that_is_made_while_an_engine_goes_is_not_taken() {
     });
 }
 
+/// Both documents are the first to declare the limits; the second one names them the other way round.
+#[test]
+fn documents_that_declare_the_same_limits_wait_for_each_other_in_one_order() {
+    block_on(async {
+        let schema = Schema::new();
+        let node = Node::register(Arc::new(schema.open()), "one").await;
+        let declares = |limits: &str| {
+            let (node, text) =
+                (node.clone(), flow(&format!("limits: {{{limits}}}"), &[("a", "limits: [x, y]")]));
+            tokio::spawn(async move {
+                node.store.submit(submission(&text, json!({}), node.session)).await.expect("a run")
+            })
+        };
+        let declared = "INSERT INTO limits (name, value, set_by, set_at) VALUES ('y', '1', 'ada', 0)";
+        let blocker = Blocker::holding(schema.beneath().await, declared).await;
+        let one = declares("x: 1, y: 1");
+        let first = blocker.waiter(&schema).await;
+        let other = declares("y: 1, x: 1");
+        let look = schema.beneath().await;
+        let waits_for = "SELECT pg_blocking_pids(pid) FROM pg_stat_activity
+                         WHERE pid <> $1 AND ARRAY[$1, $2] && pg_blocking_pids(pid)";
+        let second = async {
+            loop {
+                if let Some(found) =
+                    look.query_opt(waits_for, &[&first, &blocker.pid]).await.expect("an answer")
+                {
+                    return found.get::<_, Vec<i32>>(0);
+                }
+            }
+        };
+        let second = timeout(SOON, second).await.expect("the second one waits");
+        assert_eq!(second, [first], "it waits for x, and holds nothing that the first one needs");
+        blocker.end("ROLLBACK").await;
+        for run in [one.await.expect("no panic"), other.await.expect("no panic")] {
+            assert_ne!(node.status(run).await, RunStatus::Failed);
+        }
+    });
+}
+
 /// A node that dies between the commit that frees a key and the transaction that hands it on.
 #[test]
 fn key_that_a_dead_process_freed_is_handed_on_by_the_sweep_and_never_overtaken() {
