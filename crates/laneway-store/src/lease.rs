@@ -126,8 +126,13 @@ impl LeaseRecord {
     /// For how long the process has not renewed, if it has missed two renewals: longer than any load delays one.
     pub(crate) fn silence(&self, now: Duration) -> Option<Duration> {
         const SLACK: Duration = Duration::from_secs(1);
-        let silence = now.checked_sub(self.renewed).filter(|_| self.boot == boot_id())?;
+        let silence = self.unrenewed_for(now)?;
         (silence > self.every * 2 + SLACK).then_some(silence)
+    }
+
+    /// How long ago the process renewed. `None` for a lease of another boot.
+    pub(crate) fn unrenewed_for(&self, now: Duration) -> Option<Duration> {
+        now.checked_sub(self.renewed).filter(|_| self.boot == boot_id())
     }
 
     /// Always of the same length, so that a renewal overwrites the one before as a whole.

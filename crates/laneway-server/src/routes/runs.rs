@@ -21,7 +21,7 @@ use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path, Query};
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
-use crate::{ask, wire};
+use crate::{ask, canceling, wire};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -181,7 +181,11 @@ pub(crate) async fn cancel(
 ) -> Answer<Json<wire::Canceled>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
     let mode = if asked.now { CancelMode::Now } else { CancelMode::CleanUp };
-    Ok(Json(ask::cancel(app.store.as_ref(), run, mode, &caller.author()).await?))
+    let canceled = ask::cancel(app.store.as_ref(), run, mode, &caller.author()).await?;
+    if !canceled.status.is_final() {
+        canceling::watch(&app, run);
+    }
+    Ok(Json(canceled))
 }
 
 pub(crate) async fn retry(

@@ -1,6 +1,7 @@
 //! Nodes and limits: the shapes of `laneway nodes --json`, `laneway limit list --json` and of their routes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use laneway_core::id::{RunId, SessionId};
 use laneway_store::model;
@@ -144,6 +145,11 @@ impl Node {
     /// Whether it is frozen or cut off, as far as the store knows.
     pub fn is_not_responding(&self) -> bool {
         self.state.starts_with(NOT_RESPONDING)
+    }
+
+    /// How long ago it last renewed its lease, by the store's clock.
+    pub fn unrenewed_for(&self) -> Duration {
+        self.observed_at.0.since(self.renewed_at.0)
     }
 
     /// Whether it may hold something of a run: only some of what it holds is listed.
