@@ -56,6 +56,29 @@ fn files_of_a_store_are_for_its_owner_alone() {
     assert_eq!(mode(&made), 0o644, "what steps make is as their umask says");
 }
 
+/// Scripts, sockets, leases and files that steps write are there only while a step runs.
+#[test]
+fn files_of_a_running_step_are_for_its_owner_alone() {
+    let place = Place::in_place(
+        "flow.yaml",
+        "steps: {a: {run: 'touch ready; while ! test -e go; do sleep 0.05; done'}}\n",
+    );
+    let words = format!("umask 022; exec {} run flow.yaml", env!("CARGO_BIN_EXE_laneway"));
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell.args(["-c", &words]).current_dir(place.path("")).env("LANEWAY_CGROUPS", "off");
+    let mut running = shell.spawn().expect("it runs");
+    until("the step", || place.path("ready").exists());
+    let found = modes(&place.path(".laneway"));
+    place.write("go", "");
+    assert!(running.wait().expect("it ends").success());
+    for part in ["/scratch/", "/sessions/", ".lease"] {
+        assert!(found.iter().any(|(path, ..)| path.contains(part)), "{part}: {found:?}");
+    }
+    for (path, mode, _) in found {
+        assert_eq!(mode & 0o077, 0, "others can see {path}: {mode:o}");
+    }
+}
+
 #[test]
 fn files_of_a_node_on_postgres_are_for_its_owner_alone() {
     let place = Place::with("flow.yaml", "steps: {a: {run: 'echo x | tee out', artifacts: [out]}}\n");
