@@ -27,16 +27,22 @@ use crate::{ask, canceling, wire};
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
     /// Only runs that are so: queued, running, succeeded, failed or canceled; several with commas between them
+    #[param(
+        pattern = "^,*((queued|running|succeeded|failed|canceled)(,+(queued|running|succeeded|failed|canceled))*,*)?$"
+    )]
     status: Option<String>,
     /// Only runs of this workflow
     workflow: Option<String>,
     /// Only runs that were submitted at this moment or later, such as 2026-01-31T12:00:00Z
+    #[param(format = DateTime)]
     since: Option<String>,
     /// Only runs that were submitted before this moment
+    #[param(format = DateTime)]
     until: Option<String>,
     /// Only runs whose id, the end of it that people type, or workflow begins so
     q: Option<String>,
     /// From `next_cursor` of the page before
+    #[param(format = "uuid")]
     cursor: Option<String>,
     /// At most so many, up to 1000; 100 without it
     #[param(minimum = 1, maximum = 1000)]

@@ -124,6 +124,9 @@ pub struct LimitList {
 #[serde(deny_unknown_fields)]
 pub struct SetLimit {
     /// Tasks at once, such as `3`, or in a time, such as `100/1m`.
+    #[schema(
+        pattern = "^([1-9][0-9]{0,5}|1000000)(/([1-9][0-9]{0,3}d([0-9]{1,4}h)?([0-9]{1,4}m)?([0-9]{1,4}s)?([0-9]{1,4}ms)?|[1-9][0-9]{0,4}h([0-9]{1,4}m)?([0-9]{1,4}s)?([0-9]{1,4}ms)?|[1-9][0-9]{0,5}m([0-9]{1,4}s)?([0-9]{1,4}ms)?|[1-9][0-9]{0,6}s([0-9]{1,4}ms)?|[1-9][0-9]{0,8}ms))?$"
+    )]
     pub value: String,
 }
 
