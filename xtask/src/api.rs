@@ -21,8 +21,8 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// Every check that there is.
 const CHECKS: &str = "all";
 
-/// Routes on which a request may be written as the description says and mean nothing: a document with a mistake, a body whose hash is
-/// another one, two parameters of which one needs the other. It is refused with 422, and no schema can say that.
+/// Routes on which a request may fit the description and mean nothing: a document with a mistake, a
+/// body with another hash, two parameters of which one needs the other. It is refused with 422.
 const MEANINGFUL: [&str; 9] = [
     "DELETE /v1/cache",
     "GET /v1/cache",

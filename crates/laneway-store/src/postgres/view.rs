@@ -275,8 +275,8 @@ pub(super) async fn limits(link: &Link) -> Done<Vec<LimitView>> {
         .collect()
 }
 
-/// How long a session has not renewed its lease, if it has missed a renewal. A lease is renewed at least
-/// three times in its length.
+/// How long a session has not renewed its lease, if it has missed a renewal. A lease is renewed at
+/// least three times in its length.
 pub(super) fn silence(unrenewed_for: Duration, ttl: Duration) -> Option<Duration> {
     (unrenewed_for > ttl / 3 + Duration::from_secs(1)).then_some(unrenewed_for)
 }

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::face::Face;
 use crate::text;
 
-/// Longer than the grace that steps have by default: the caller waits that long before holders are looked at.
+/// Wait before holders are looked at. Longer than the grace that steps have by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The hint of a change can be missed.

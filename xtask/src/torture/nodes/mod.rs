@@ -79,7 +79,7 @@ pub(crate) struct Args {
     /// Choose the cases of an earlier run again
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Play one case alone, as a finding prints it: faults with a comma between them, or none; with --seed
+    /// Play one case alone, as a finding prints it: faults with commas, or none; with --seed
     #[arg(long, value_name = "FAULTS", requires = "seed")]
     only: Option<String>,
     /// What that case runs, as a finding prints it; two random graphs for each fault by default
