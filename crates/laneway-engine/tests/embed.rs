@@ -298,6 +298,28 @@ async fn engines_live_side_by_side_on_one_store_and_on_two() {
 }
 
 #[tokio::test]
+async fn function_of_a_step_with_a_lock_is_called_with_its_fencing_token() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let fence = |call: Call<Value>| async move { Ok::<_, Infallible>(json!({ "fence": call.fence })) };
+    let engine = Engine::at(&store(dir.path()))
+        .dir(dir.path())
+        .function("fence", fence)
+        .start()
+        .await
+        .expect("an engine");
+    let step = |name: &str| Step::function(name, "fence");
+    let workflow = Workflow::new("flow")
+        .step(step("first").set("lock", json!("bank")))
+        .step(step("second").set("lock", json!("bank")).needs(["first"]))
+        .step(step("free"));
+    let outcome = within(engine.run(&workflow, ())).await.expect("it ends");
+    let fence = |step: &str| outcome.output::<Value>(step).expect("an output")["fence"].as_u64();
+    assert!(fence("first").is_some() && fence("first") < fence("second"));
+    assert_eq!(fence("free"), None);
+    engine.shutdown().await.expect("a good end");
+}
+
+#[tokio::test]
 async fn a_key_starts_one_run() {
     let dir = tempfile::tempdir().expect("a directory");
     let engine = adder(dir.path()).start().await.expect("an engine");

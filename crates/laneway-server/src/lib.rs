@@ -11,6 +11,7 @@
 pub mod access;
 pub mod ask;
 pub mod callback;
+mod canceling;
 pub mod client;
 mod extract;
 mod glance;

@@ -45,6 +45,9 @@ const PARTS: [(&str, &str, &str); 9] = [
     ),
 ];
 
+/// A text of an address, as `extract.rs` accepts it.
+const WITHOUT_NUL: &str = "^[^\\u0000]*$";
+
 pub fn openapi() -> OpenApi {
     let problem = Shape::of::<Problem>();
     let mut schemas: BTreeMap<String, RefOr<Schema>> = problem.schemas.iter().cloned().collect();
@@ -76,7 +79,7 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
         .operation_id(Some(id(rule.method, rule.path)))
         .tag(rule.path.trim_start_matches("/v1").split('/').nth(1).unwrap_or_default());
     for part in rule.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
-        operation = operation.parameter(path_part(part));
+        operation = operation.parameter(path_part(rule.path, part));
     }
     for mut parameter in query.iter().flat_map(|query| query()) {
         parameter.schema.iter_mut().for_each(|schema| {
@@ -158,7 +161,7 @@ fn content(shape: Option<&Shape>) -> Content {
     }
 }
 
-fn path_part(name: &str) -> Parameter {
+fn path_part(path: &str, name: &str) -> Parameter {
     let part = PARTS.iter().find(|(known, ..)| *known == name);
     let example = part.map(|(.., example)| match example.parse::<u32>() {
         Ok(number) => Value::from(number),
@@ -170,18 +173,19 @@ fn path_part(name: &str) -> Parameter {
         .required(Required::True)
         .description(part.map(|(_, about, _)| *about))
         .example(example)
-        .schema(Some(part_schema(name)))
+        .schema(Some(part_schema(path, name)))
         .build()
 }
 
-fn part_schema(name: &str) -> ObjectBuilder {
+fn part_schema(path: &str, name: &str) -> ObjectBuilder {
     let text = ObjectBuilder::new().schema_type(Type::String);
     match name {
         "attempt" => {
             ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(u32::MAX as usize))
         }
+        "name" if path.starts_with("/v1/secrets/") => text.pattern(Some("^[A-Za-z0-9_-]{1,100}$")),
         "hash" => text.pattern(Some("^[0-9a-f]{64}$")),
-        _ => text,
+        _ => text.pattern(Some(WITHOUT_NUL)),
     }
 }
 
@@ -224,7 +228,7 @@ fn exclude_nul(schema: &mut RefOr<Schema>) {
         SchemaType::AnyValue => false,
     };
     if is_text && object.enum_values.is_none() && object.format.is_none() && object.pattern.is_none() {
-        object.pattern = Some("^[^\\u0000]*$".to_owned());
+        object.pattern = Some(WITHOUT_NUL.to_owned());
     }
 }
 

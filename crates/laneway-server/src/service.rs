@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Caller, Codes, Names, TokenUses};
 use crate::ask::{Documents, Forms};
+use crate::canceling::Canceling;
 use crate::extract::STRANGERS_BODIES_KIB;
 use crate::glance::Glance;
 use crate::graphs::Graphs;
@@ -102,6 +103,8 @@ pub struct Shared {
     pub(crate) glance: Glance,
     /// Whose histories cannot be read, as people were told.
     pub(crate) gaps: Faults,
+    /// Canceled runs that have yet to end.
+    pub(crate) canceling: Canceling,
     /// Documents that are validated at once.
     pub(crate) validations: Arc<Semaphore>,
     /// Requests that are done to their end, also if nobody waits for them any more.
@@ -146,6 +149,7 @@ impl Service {
             documents: Documents::default(),
             glance: Glance::default(),
             gaps: Faults::default(),
+            canceling: Canceling::default(),
             validations: Arc::new(Semaphore::new(VALIDATIONS)),
             changes: TaskTracker::new(),
             stop,

@@ -21,8 +21,8 @@ pub struct NewEffect {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
     /// It is recorded that it begins: run it, and say what became of it. Its token is the same in every attempt, and no other effect
-    /// has it.
-    Run { token: String },
+    /// has it. Its fence is the fencing token of the claim, if the step has a lock.
+    Run { token: String, fence: Option<u64> },
     /// It has happened.
     Recorded(EffectResult),
     /// Another execution of the same attempt is at it.

@@ -4,7 +4,7 @@
 //! it, and it is dead as soon as its warden is gone. Condemning is final, so whoever loses a race against it
 //! (a process that thaws) finds out at its next renewal. docs/design/store.md, "Who is alive".
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::model::Lease;
+use crate::private;
 
 /// The lease file of a session; there is none once the session is condemned or over.
 pub fn lease_path(store_dir: &Path, session: SessionId) -> PathBuf {
@@ -54,7 +55,7 @@ impl LeaseFile {
     /// Makes the file and renews the lease for the first time. With `expires` the session loses its tasks when
     /// it is not renewed for `lease.ttl`.
     pub(crate) fn create(path: &Path, lease: Lease, expires: bool) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let file = private::options().write(true).create_new(true).open(path)?;
         let record = LeaseRecord {
             renewed: Duration::ZERO,
             ttl: lease.ttl,
@@ -126,8 +127,13 @@ impl LeaseRecord {
     /// For how long the process has not renewed, if it has missed two renewals: longer than any load delays one.
     pub(crate) fn silence(&self, now: Duration) -> Option<Duration> {
         const SLACK: Duration = Duration::from_secs(1);
-        let silence = now.checked_sub(self.renewed).filter(|_| self.boot == boot_id())?;
+        let silence = self.unrenewed_for(now)?;
         (silence > self.every * 2 + SLACK).then_some(silence)
+    }
+
+    /// How long ago the process renewed. `None` for a lease of another boot.
+    pub(crate) fn unrenewed_for(&self, now: Duration) -> Option<Duration> {
+        now.checked_sub(self.renewed).filter(|_| self.boot == boot_id())
     }
 
     /// Always of the same length, so that a renewal overwrites the one before as a whole.

@@ -864,7 +864,7 @@ pub struct NodeView {
     /// `None` for one that runs its own run only.
     pub offer: Option<Offer>,
     pub is_draining: bool,
-    /// When it last said that it lives; of a node whose process can be looked at, when it last said what it has done.
+    /// When it last renewed its lease.
     pub renewed_at: Millis,
     /// For how long it has not renewed its lease, if it has missed more than one renewal: it is frozen, or cut off.
     pub silent_for: Option<Duration>,

@@ -48,6 +48,9 @@ use crate::prune::{Keep, KeepRecords, Prunable, Swept};
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
+/// How often a caller looks that hears of no changes.
+pub(crate) const UNHINTED_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug {
     // ---- lives -------------------------------------------------------------------------------------
@@ -479,7 +482,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// After how long whoever waits for `changes` looks without one. Rarely where the store itself looks for what
     /// others did; asked after `changes`.
     fn max_poll_interval(&self) -> Duration {
-        Duration::from_secs(1)
+        self.poll_interval(Duration::from_secs(15))
+    }
+    /// The same for a caller that looks at most every `setting` while hints arrive.
+    fn poll_interval(&self, setting: Duration) -> Duration {
+        setting.min(UNHINTED_POLL_INTERVAL)
     }
     fn instance(&self) -> InstanceId;
     /// How often a claim through this handle got fewer than it wanted because others had their hands on the rest. Where one

@@ -46,6 +46,9 @@ const EFFECT_URL: &str = laneway_engine::effect::URL;
 /// Inside of an effect: one word for it, the same in every attempt.
 pub(crate) const EFFECT_ID: &str = "LANEWAY_EFFECT_ID";
 
+/// Fencing token of a step with a lock.
+pub(crate) const FENCE: &str = "LANEWAY_FENCE";
+
 /// Inside of an effect: it, and those around it, so that none waits for itself.
 pub(crate) const EFFECTS_AROUND: &str = "LANEWAY_EFFECTS_AROUND";
 
@@ -62,7 +65,6 @@ const OTHERS: &[&str] = &[
     "LANEWAY_WORKFLOW",
     "LANEWAY_TASK",
     "LANEWAY_ATTEMPT",
-    "LANEWAY_FENCE",
     "LANEWAY_MARK",
     "LANEWAY_EXEC",
     "LANEWAY_PANIC",
@@ -77,7 +79,7 @@ pub(crate) fn unknown<'a>(
     given: impl IntoIterator<Item = &'a str>,
     settings: &[&'static str],
 ) -> Vec<(&'a str, Option<&'static str>)> {
-    let own = [CGROUPS, LOG, TOKEN, EFFECT_SOCKET, EFFECT_URL, EFFECT_ID, EFFECTS_AROUND, OUTPUT];
+    let own = [CGROUPS, LOG, TOKEN, EFFECT_SOCKET, EFFECT_URL, EFFECT_ID, FENCE, EFFECTS_AROUND, OUTPUT];
     // The names of the hooks are no part of a program without hooks.
     let hooks: &[&str] = if laneway_torture::ARMED { &[CRASH, BUG, ECHO, PASSED] } else { &[] };
     let known = || settings.iter().chain(&own).chain(hooks).chain(OTHERS).copied();

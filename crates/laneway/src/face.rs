@@ -371,7 +371,8 @@ impl Face {
         })
     }
 
-    /// Lets a canceled run end although its holder is frozen; a server does that by itself.
+    /// Lets a canceled run end although its holder is frozen. A server does that by itself after a
+    /// cancel (`laneway-server`, `canceling.rs`).
     pub(crate) async fn settle_cancel(&self, run: RunId) -> anyhow::Result<()> {
         match self {
             Self::Store(store) => Ok(ask::settle_cancel(store.as_ref(), run).await?),

@@ -16,7 +16,7 @@ The protocol beneath it is docs/reference/remote-workers.md.
 
 from ._http import ApiError, Unreachable
 from .client import Client, Run, TaskState
-from .effect import EffectLacking, EffectRefused, EffectUnknown
+from .effect import EffectId, EffectLacking, EffectRefused, EffectUnknown
 from .task import Canceled, Task
 from .worker import Worker
 
@@ -24,6 +24,7 @@ __all__ = [
     "ApiError",
     "Canceled",
     "Client",
+    "EffectId",
     "EffectLacking",
     "EffectRefused",
     "EffectUnknown",

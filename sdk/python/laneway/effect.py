@@ -20,6 +20,18 @@ _Key = Tuple[str, str]
 _Say = Callable[[str, Dict[str, Any]], Dict[str, Any]]
 
 
+class EffectId(str):
+    """What an effect is called with: an idempotency key, the same in every attempt."""
+
+    #: Fencing token of a step with a `lock`, as `Task.fence`.
+    fence: Optional[int]
+
+    def __new__(cls, key: str, fence: Optional[int] = None) -> "EffectId":
+        made = super().__new__(cls, key)
+        made.fence = fence
+        return made
+
+
 class EffectUnknown(Exception):
     """It was started, and nobody knows whether it happened. `laneway effects RUN` shows it, and how to settle it."""
 
@@ -43,7 +55,7 @@ class Effects:
         #: Executions that never said what became of them.
         self._gone: Dict[_Key, str] = {}
 
-    def run(self, name: str, key: str, on_unknown: str, function: Callable[[str], Any]) -> Any:
+    def run(self, name: str, key: str, on_unknown: str, function: Callable[[EffectId], Any]) -> Any:
         # Of two at once one runs it, and the other waits for the record.
         with self._at(name, key):
             begun = self._begin(name, key, on_unknown)
@@ -57,7 +69,9 @@ class Effects:
                 raise
             return self._commit(begun, "done", result, started)
 
-    async def run_async(self, name: str, key: str, on_unknown: str, function: Callable[[str], Awaitable[Any]]) -> Any:
+    async def run_async(
+        self, name: str, key: str, on_unknown: str, function: Callable[[EffectId], Awaitable[Any]]
+    ) -> Any:
         loop = asyncio.get_running_loop()
         at = self._at(name, key)
         await loop.run_in_executor(None, at.acquire)
@@ -95,7 +109,7 @@ class Effects:
         begun = self._say("effects/begin", asked)
         answer, why = begun["answer"], begun.get("why")
         if answer == "run":
-            return {"execution": execution, "id": begun["id"], "name": name, "key": key}
+            return {"execution": execution, "id": EffectId(begun["id"], begun.get("fence")), "name": name, "key": key}
         with self._lock:
             # It was not let begin: who was gone before is gone still.
             if gone is None:

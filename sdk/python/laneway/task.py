@@ -6,7 +6,7 @@ import threading
 import traceback
 from typing import Any, Awaitable, Callable, Dict, List, Optional, Tuple
 
-from .effect import Effects
+from .effect import EffectId, Effects
 
 #: What a log call may hold at most before it is cut into several.
 PIECE = 200_000
@@ -77,16 +77,16 @@ class Task:
         if self._stop.is_set():
             raise Canceled(self._reason or "canceled")
 
-    def effect(self, name: str, function: Callable[[str], Any], *, key: str = "", on_unknown: str = "fail") -> Any:
+    def effect(self, name: str, function: Callable[[EffectId], Any], *, key: str = "", on_unknown: str = "fail") -> Any:
         """Does something to the world, once: calls `function`, unless an attempt of this step has done so before; then what it
-        returned comes back. It is given a word that is the same in every attempt, for services that take an idempotency key. What
-        it returns is recorded as JSON, up to 256 KiB; what it raises means that it did not happen, and the next one who asks runs
+        returned comes back. It is given a word that is the same in every attempt, for services that take an idempotency key; in a
+        step with a `lock`, `fence` of that word is the fencing token. What it returns is recorded as JSON, up to 256 KiB; what it raises means that it did not happen, and the next one who asks runs
         it again. Where it was started and nobody knows whether it happened, `EffectUnknown` is raised, or with `on_unknown="retry"`
         it runs again."""
         return self._effects.run(name, key, on_unknown, function)
 
     async def effect_async(
-        self, name: str, function: Callable[[str], Awaitable[Any]], *, key: str = "", on_unknown: str = "fail"
+        self, name: str, function: Callable[[EffectId], Awaitable[Any]], *, key: str = "", on_unknown: str = "fail"
     ) -> Any:
         """The same for handlers that are `async`."""
         return await self._effects.run_async(name, key, on_unknown, function)

@@ -102,6 +102,21 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(len(calls), 2, "each ran once")
         self.assertNotEqual(calls[0], calls[1])
 
+    def test_task_and_effect_of_a_step_with_a_lock_have_its_fencing_token(self) -> None:
+        beside = InThread(self.service)
+        seen: List[Any] = []
+        with beside as worker:
+
+            @worker.handler("pay")
+            def pay(task: Task) -> None:
+                task.effect("charge", lambda key: seen.append((task.fence, key.fence)))
+
+            beside.start()
+            self.wait(self.submit("  a: {queue: pay, lock: bank}\n  b: {needs: [a], queue: pay, lock: bank}\n  c: {needs: [b], queue: pay}"))
+        self.assertEqual([fence for fence, _ in seen], [fence for _, fence in seen])
+        self.assertLess(seen[0][0], seen[1][0])
+        self.assertIsNone(seen[2][0])
+
     def test_an_effect_that_raises_is_tried_again_and_one_that_never_ended_is_unknown(self) -> None:
         beside = InThread(self.service)
         calls: List[str] = []

@@ -108,6 +108,19 @@ steps:
     await reads(tab, '.row.marked', 'attempt 2 line 199');
   });
 
+  it('offers every attempt of a step that was tried often, the newest first', async () => {
+    const document = 'name: often\nsteps:\n  try: {retry: {max: 24, backoff: 0s}, run: "echo try $LANEWAY_ATTEMPT; test $LANEWAY_ATTEMPT = 25"}\n';
+    const run = await program.submit({ document });
+    await program.until_ended(run);
+    const tab = await open(`/runs/${run}/tasks/try`);
+    await reads(tab, '.row', 'try 25');
+    const offered = tab.page.locator('.logs fieldset label');
+    await expect.poll(() => offered.count()).toBe(25);
+    expect(await offered.first().textContent()).toContain('attempt 25');
+    await tab.page.getByRole('checkbox', { name: 'attempt 1', exact: true }).check();
+    await reads(tab, '.row', 'try 1');
+  });
+
   it('of 64 MiB scrolls, is searched to its end, and is downloaded whole', { timeout: 180_000 }, async () => {
     const run = await program.submit({ document: big_log(64) });
     await program.until_ended(run);

@@ -81,6 +81,11 @@ pub(super) fn freeze(pid: Pid) -> bool {
     kill_process(pid, Signal::STOP).is_ok()
 }
 
+/// Lets it go on, if it is still there.
+pub(super) fn thaw(pid: Pid) {
+    let _ = kill_process(pid, Signal::CONT);
+}
+
 pub(super) fn kill(pid: Pid) -> bool {
     kill_process(pid, Signal::KILL).is_ok()
 }

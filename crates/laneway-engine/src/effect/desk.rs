@@ -57,9 +57,17 @@ pub(crate) struct Hold {
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// With its token: the same for every attempt.
-    Run(Hold, String),
+    Run(Hold, Granted),
     Recorded(EffectResult),
+}
+
+/// What the one who runs an effect hands on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Granted {
+    /// Idempotency key: the same for every attempt.
+    pub(crate) token: String,
+    /// Fencing token of a step with a `lock`.
+    pub(crate) fence: Option<u64>,
 }
 
 /// How an effect ended, in the words of whoever ran it.
@@ -145,9 +153,9 @@ impl Desk {
         };
         // After an error it may have been recorded: then the hold that is dropped here is gone.
         let begun = match begun? {
-            Begun::Run { token } => {
+            Begun::Run { token, fence } => {
                 pass(Point::EffectBegun);
-                return Ok(Answer::Run(hold, token));
+                return Ok(Answer::Run(hold, Granted { token, fence }));
             }
             begun => begun,
         };

@@ -87,9 +87,9 @@ impl Effect<'_> {
         let Some(desk) = &self.effects.desk else {
             return Err(EffectError::Refused("effects are recorded in runs only".to_owned()));
         };
-        let (hold, token) = match desk.begin(id, self.on_unknown).await.map_err(refused)? {
+        let (hold, granted) = match desk.begin(id, self.on_unknown).await.map_err(refused)? {
             Answer::Recorded(result) => return read(&result.stdout),
-            Answer::Run(hold, token) => (hold, token),
+            Answer::Run(hold, granted) => (hold, granted),
         };
         let begun = Instant::now();
         let ended = |status, exit_code, stdout| Ended {
@@ -99,7 +99,7 @@ impl Effect<'_> {
             output: Vec::new(),
             took: Some(begun.elapsed()),
         };
-        match effect(token).await {
+        match effect(granted.token).await {
             Err(error) => {
                 hold.commit(ended(EffectStatus::Failed, 1, Vec::new())).await.map_err(refused)?;
                 Err(EffectError::Failed(error))

@@ -32,6 +32,8 @@ const MAX_BODY: usize = MAX_STDOUT + output::LIMIT + 2;
 pub(crate) const EXIT_CODE: &str = "laneway-exit-code";
 pub(crate) const OUTPUT_LENGTH: &str = "laneway-output-length";
 pub(crate) const EFFECT_ID: &str = "laneway-effect-id";
+/// Fencing token of a step with a `lock`.
+pub(crate) const FENCE: &str = "laneway-fence";
 /// The word for a refusal, for programs.
 pub(crate) const REFUSAL: &str = "laneway-refusal";
 
@@ -146,7 +148,7 @@ async fn begin(asked: Asked, desk: &Arc<Desk>, held: &Held) -> Reply {
     match desk.begin(asked.id, on_unknown).await {
         Err(refused) => refusal(&refused),
         Ok(Answer::Recorded(result)) => recorded(result),
-        Ok(Answer::Run(hold, token)) => {
+        Ok(Answer::Run(hold, granted)) => {
             let execution = if holds {
                 let execution = hold.execution().to_owned();
                 locked(held).push((hold, Instant::now()));
@@ -154,7 +156,10 @@ async fn begin(asked: Asked, desk: &Arc<Desk>, held: &Held) -> Reply {
             } else {
                 hold.lend()
             };
-            let reply = Response::builder().status(StatusCode::CREATED).header(EFFECT_ID, token);
+            let mut reply = Response::builder().status(StatusCode::CREATED).header(EFFECT_ID, granted.token);
+            if let Some(fence) = granted.fence {
+                reply = reply.header(FENCE, fence);
+            }
             finished(reply, execution.into_bytes())
         }
     }

@@ -379,7 +379,7 @@ impl Loop {
         // This makes the store listen for changes of others.
         let changes = means.store.changes();
         let (store, max_poll_interval) = (Arc::clone(&means.store), means.max_poll_interval);
-        let patience: Patience = Box::new(move || store.max_poll_interval().min(max_poll_interval));
+        let patience: Patience = Box::new(move || store.poll_interval(max_poll_interval));
         Self {
             lineup: Lineup::new(means.slots, matches!(aim, Aim::Run { .. }))
                 .with_ports(setting.containers.port_count()),

@@ -15,9 +15,9 @@ use laneway_core::layer::{LayerEntry, LayerManifest, LayerPosition, OrderedLayer
 use laneway_core::merge::{Changes, Entry};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
-use laneway_store::Store;
 use laneway_store::layer::{Layer, LayerContent, MAX_INLINE_LAYER, NewLayer};
 use laneway_store::model::{Claim, Placed};
+use laneway_store::{Store, private};
 use rustix::fs::{Timespec, Timestamps, futimens};
 use tokio::runtime::Handle;
 
@@ -323,7 +323,7 @@ impl RunFiles {
             view::unpack(&packed.manifest_and_small, fresh, fetch)?;
             Ok::<(), Error>(())
         })?;
-        std::fs::write(dir.join(ONLY_COPY), run.to_string())?;
+        private::write(&dir.join(ONLY_COPY), run.to_string().as_bytes())?;
         Ok(())
     }
 

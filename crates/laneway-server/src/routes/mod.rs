@@ -46,6 +46,7 @@ fn page(limit: Option<usize>) -> Answer<usize> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Paged {
     /// From `next_cursor` of the page before
+    #[param(pattern = "^(true|false):[^\\u0000]*:[^\\u0000:]*$")]
     cursor: Option<String>,
     /// At most so many, up to 1000; 100 without it
     #[param(minimum = 1, maximum = 1000)]

@@ -21,22 +21,28 @@ use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path, Query};
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
-use crate::{ask, wire};
+use crate::{ask, canceling, wire};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
     /// Only runs that are so: queued, running, succeeded, failed or canceled; several with commas between them
+    #[param(
+        pattern = "^,*((queued|running|succeeded|failed|canceled)(,+(queued|running|succeeded|failed|canceled))*,*)?$"
+    )]
     status: Option<String>,
     /// Only runs of this workflow
     workflow: Option<String>,
     /// Only runs that were submitted at this moment or later, such as 2026-01-31T12:00:00Z
+    #[param(format = DateTime)]
     since: Option<String>,
     /// Only runs that were submitted before this moment
+    #[param(format = DateTime)]
     until: Option<String>,
     /// Only runs whose id, the end of it that people type, or workflow begins so
     q: Option<String>,
     /// From `next_cursor` of the page before
+    #[param(format = "uuid")]
     cursor: Option<String>,
     /// At most so many, up to 1000; 100 without it
     #[param(minimum = 1, maximum = 1000)]
@@ -181,7 +187,11 @@ pub(crate) async fn cancel(
 ) -> Answer<Json<wire::Canceled>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
     let mode = if asked.now { CancelMode::Now } else { CancelMode::CleanUp };
-    Ok(Json(ask::cancel(app.store.as_ref(), run, mode, &caller.author()).await?))
+    let canceled = ask::cancel(app.store.as_ref(), run, mode, &caller.author()).await?;
+    if !canceled.status.is_final() {
+        canceling::watch(&app, run);
+    }
+    Ok(Json(canceled))
 }
 
 pub(crate) async fn retry(

@@ -99,8 +99,10 @@ pub struct EffectList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SettleEffect {
+    #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9][-A-Za-z0-9_.]*$")]
     pub name: String,
     #[serde(default)]
+    #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     pub key: String,
     /// `done`: it has happened, and never runs again. `again`: it has not, and runs when it is asked for.
     pub settle: Settle,
@@ -153,6 +155,9 @@ pub struct BegunEffect {
     pub answer: EffectAnswer,
     /// One word for this effect, the same in every attempt, for services that take an idempotency key. Empty where nothing is to be run.
     pub id: String,
+    /// Fencing token of a step with a `lock`, where something is to be run: the `fence` of its task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
     /// What is recorded.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub result: Value,

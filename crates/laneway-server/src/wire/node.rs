@@ -1,6 +1,7 @@
 //! Nodes and limits: the shapes of `laneway nodes --json`, `laneway limit list --json` and of their routes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use laneway_core::id::{RunId, SessionId};
 use laneway_store::model;
@@ -123,6 +124,9 @@ pub struct LimitList {
 #[serde(deny_unknown_fields)]
 pub struct SetLimit {
     /// Tasks at once, such as `3`, or in a time, such as `100/1m`.
+    #[schema(
+        pattern = "^([1-9][0-9]{0,5}|1000000)(/([1-9][0-9]{0,3}d([0-9]{1,4}h)?([0-9]{1,4}m)?([0-9]{1,4}s)?([0-9]{1,4}ms)?|[1-9][0-9]{0,4}h([0-9]{1,4}m)?([0-9]{1,4}s)?([0-9]{1,4}ms)?|[1-9][0-9]{0,5}m([0-9]{1,4}s)?([0-9]{1,4}ms)?|[1-9][0-9]{0,6}s([0-9]{1,4}ms)?|[1-9][0-9]{0,8}ms))?$"
+    )]
     pub value: String,
 }
 
@@ -144,6 +148,11 @@ impl Node {
     /// Whether it is frozen or cut off, as far as the store knows.
     pub fn is_not_responding(&self) -> bool {
         self.state.starts_with(NOT_RESPONDING)
+    }
+
+    /// How long ago it last renewed its lease, by the store's clock.
+    pub fn unrenewed_for(&self) -> Duration {
+        self.observed_at.0.since(self.renewed_at.0)
     }
 
     /// Whether it may hold something of a run: only some of what it holds is listed.

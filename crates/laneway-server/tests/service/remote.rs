@@ -135,6 +135,44 @@ async fn done_through_any_server(place: Place) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claim_and_effect_of_a_step_with_a_lock_carry_its_fencing_token() {
+    fenced(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claim_and_effect_of_a_step_with_a_lock_carry_its_fencing_token_on_postgres() {
+    fenced(Place::postgres().await).await;
+}
+
+async fn fenced(place: Place) {
+    let server = place.serve().await;
+    let worker = Worker::join(&server, "py").await;
+    let begin = |task: &Value| json!({ "claim": task["claim"], "name": "charge", "execution": "x" });
+    let mut fences = Vec::new();
+    for _ in 0..2 {
+        server.submit("steps: {a: {queue: mail, lock: bank}}\n").await;
+        let task = worker.take(1).await.remove(0);
+        let fence = task["fence"].as_u64().expect("a number");
+        for answer in ["the first", "after a lost answer"] {
+            let begun = worker.good("effects/begin", begin(&task)).await;
+            assert_eq!((&begun["answer"], &begun["fence"]), (&json!("run"), &json!(fence)), "{answer}");
+        }
+        let ended = json!({ "claim": task["claim"], "name": "charge", "execution": "x", "status": "done" });
+        assert_eq!(worker.good("effects/commit", ended).await["fate"], "recorded");
+        let recorded = worker.good("effects/begin", begin(&task)).await;
+        assert_eq!((&recorded["answer"], &recorded["fence"]), (&json!("recorded"), &Value::Null));
+        worker.finish(json!([{ "claim": task["claim"], "status": "succeeded" }])).await;
+        fences.push(fence);
+    }
+    assert!(fences[0] < fences[1], "the next holder has a larger one: {fences:?}");
+    server.submit("steps: {a: {queue: mail}}\n").await;
+    let free = worker.take(1).await.remove(0);
+    assert_eq!(free["fence"], Value::Null, "a step without a lock has none");
+    assert_eq!(worker.good("effects/begin", begin(&free)).await["fence"], Value::Null);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_is_not_there_for_another_token() {
     let place = Place::sqlite();
     let server = place.serve().await;

@@ -1,5 +1,7 @@
 //! T2: a run from what another program sends: signed, of now, each delivery once; and what goes wrong before anybody is known.
 
+use std::time::Duration;
+
 use hyper::Method;
 use laneway_core::role::Role;
 use ring::hmac;
@@ -208,12 +210,31 @@ async fn refusal_takes_as_long_where_nothing_listens() {
     let place = Place::sqlite();
     let server = place.serve().await;
     listening(&place, &server).await;
-    let least = std::time::Duration::from_millis(250);
-    for path in ["/v1/hooks/deploy", "/v1/hooks/push", "/v1/hooks/nowhere"] {
+    let refuse = async |path: &str| {
         let begun = std::time::Instant::now();
         let refused = server.ask(Method::POST, path).raw(b"{}".to_vec()).send().await;
         assert_eq!(refusal(&refused), (401, "bad_signature".to_owned()), "{path}");
-        assert!(begun.elapsed() >= least, "{path} was refused after {:?}", begun.elapsed());
+        begun.elapsed()
+    };
+    let (mut signed, mut github, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    // Side by side, so that what else the machine does delays all of them.
+    for _ in 0..15 {
+        let took =
+            tokio::join!(refuse("/v1/hooks/deploy"), refuse("/v1/hooks/push"), refuse("/v1/hooks/nowhere"));
+        signed.push(took.0);
+        github.push(took.1);
+        unknown.push(took.2);
+    }
+    let median = |mut took: Vec<Duration>| {
+        took.sort_unstable();
+        took[took.len() / 2]
+    };
+    let (signed, github, unknown) = (median(signed), median(github), median(unknown));
+    for known in [signed, github] {
+        assert!(known >= Duration::from_millis(250), "a known path was refused after {known:?}");
+        // Far below the grid of refusals, and above what a busy machine makes of a timer.
+        let difference = known.abs_diff(unknown);
+        assert!(difference < Duration::from_millis(25), "known: {known:?}, unknown: {unknown:?}");
     }
     server.stop().await;
 }

@@ -24,6 +24,7 @@ impl<F: Facts> Keeper<F> {
             return Ok(Decided::Answer(Begun::ClaimLost));
         }
         let (is_stopping, item) = (task.stop.is_some(), task.item.clone());
+        let fence = task.fence.and_then(|fence| u64::try_from(fence).ok());
         let first = || {
             let item = item.as_deref().map(|value| (value, claim.attempt));
             new.id.token(claim.run, &self.head.plan.task_name(claim.position), item)
@@ -34,7 +35,7 @@ impl<F: Facts> Keeper<F> {
         let verdict = judge(row.map(|row| row.standing(claim)), asking);
         let begun = match (verdict, row) {
             (Verdict::Replay, _) => return Ok(Decided::Read),
-            (Verdict::Repeated, _) => Begun::Run { token: token() },
+            (Verdict::Repeated, _) => Begun::Run { token: token(), fence },
             // What was canceled must not reach the world any more.
             (Verdict::Run, _) if is_stopping => Begun::Stopping,
             (Verdict::Taken, Some(row)) => Begun::Taken { execution: row.execution.clone() },
@@ -48,7 +49,7 @@ impl<F: Facts> Keeper<F> {
                 }
                 let (step, EffectId { name, key }) = (self.name(claim.position), new.id.clone());
                 self.append(EffectStarted { step, attempt: claim.attempt, name, key });
-                return Ok(Decided::Write(Begun::Run { token: token.clone() }, token));
+                return Ok(Decided::Write(Begun::Run { token: token.clone(), fence }, token));
             }
         };
         Ok(Decided::Answer(begun))

@@ -13,8 +13,9 @@ use crate::offer;
 
 /// A session takes every class that it can run. Gives their numbers.
 pub(super) async fn offer_to_all(link: &Link, session: SessionId, offer: &Offer) -> Done<Vec<i64>> {
+    let lock = link.locks.acquire_classes()?;
     let mut flight = link.flight();
-    flight.ask(sql!("classes_lock"), Vec::new());
+    lock.send(&mut flight);
     flight.ask(sql!("classes"), Vec::new());
     let rows = flight.land().await?.pop().unwrap_or_default();
     let (mut taken, mut delays, mut places, mut pools) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -51,18 +52,19 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
     }
     let new: Vec<String> = texts.iter().filter(|text| !known.contains_key(*text)).cloned().collect();
     if !new.is_empty() {
+        let lock = link.locks.acquire_classes()?;
         let mut flight = link.flight();
-        flight.ask(sql!("classes_lock"), Vec::new());
+        lock.send(&mut flight);
         flight.ask(sql!("class_add", TEXT_ARRAY), vec![&new]);
         flight.ask(sql!("class", TEXT_ARRAY), vec![&new]);
         flight.ask(sql!("offers"), Vec::new());
         let answers = flight.land().await?;
-        for found in answers.get(2).into_iter().flatten() {
+        for found in answers.get(1).into_iter().flatten() {
             known.insert(row::text(found, 1)?, found.try_get(0)?);
         }
         let (mut numbers, mut sessions, mut delays): (Vec<i64>, Vec<String>, Vec<i64>) = Default::default();
         let (mut places, mut pools) = (Vec::new(), Vec::new());
-        for found in answers.get(3).into_iter().flatten() {
+        for found in answers.get(2).into_iter().flatten() {
             let Some(offer) = offer::from_text(&row::text(found, 1)?) else { continue };
             for class in classes.iter().filter(|class| new.contains(&class.to_string())) {
                 if class::can_run(&offer, class)
@@ -105,9 +107,9 @@ pub(super) async fn numbers_beforehand(link: &Link, classes: &[Class]) -> Done<H
 /// Of classes that nobody seems to take, those that somebody does. Who is joining at this moment has looked for tasks that wait
 /// before ours were there: behind the lock it is seen here, and who joins later sees ours.
 pub(super) async fn taken_after_all(link: &Link, classes: &[i64]) -> Done<Vec<i64>> {
-    let classes = classes.to_vec();
+    let (classes, lock) = (classes.to_vec(), link.locks.acquire_classes()?);
     let mut flight = link.flight();
-    flight.ask(sql!("classes_lock"), Vec::new());
+    lock.send(&mut flight);
     flight.ask(sql!("has_taker", INT8_ARRAY), vec![&classes]);
     let rows = flight.land().await?.pop().unwrap_or_default();
     rows.iter().map(|found| Ok(found.try_get(0)?)).collect()

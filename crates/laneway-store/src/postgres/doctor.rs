@@ -18,7 +18,7 @@ use super::link::{Begin, Link, sql};
 use super::run_work::{Job, Terms, task_row};
 use super::shelf::{Head, Shelf};
 use super::verbs::children;
-use super::{read, row};
+use super::{read, row, view};
 use crate::child::{SLOW_MS, Unstarted};
 use crate::error::Error;
 use crate::examine::{miscounts, parts_from, unfit, unknown_word};
@@ -238,9 +238,29 @@ async fn sessions(link: &Link, now: Option<Millis>, found: &mut Vec<Finding>) ->
             let advice = "nothing: any node that lives returns what it held".to_owned();
             let subject = format!("session {id} on {node}");
             found.push(Finding { severity: Severity::Note, about: About::Session, subject, what, advice });
+            continue;
+        }
+        let (pid, unrenewed_for): (i64, u64) = (listed.try_get(4)?, row::number(&listed, 5)?);
+        let ttl = Duration::from_millis(row::number(&listed, 6)?);
+        if let Some(silence) = view::silence(Duration::from_millis(unrenewed_for), ttl) {
+            found.push(silent((&id, &node, pid), held, silence, ttl));
         }
     }
     Ok(())
+}
+
+/// A session that has missed a renewal and whose lease goes on.
+fn silent((id, node, pid): (&str, &str, i64), held: i64, silence: Duration, ttl: Duration) -> Finding {
+    let what = format!(
+        "its process {pid} has not responded for {} s: it is stopped, frozen or cut off; tasks that it holds: {held}",
+        silence.as_secs()
+    );
+    let advice = format!(
+        "continue it with `kill -CONT {pid}` on its host, or leave it: its steps are killed when its lease of {} s is over, \
+         and another node or `laneway cancel` returns its tasks",
+        ttl.as_secs()
+    );
+    problem(About::Session, format!("session {id} on {node}"), what, &advice)
 }
 
 /// Sets a run aside of which something does not fit, though nobody has stumbled over it: a history that does not tell the state.

@@ -1,10 +1,12 @@
 //! The one order in which transactions of this store acquire locks, and the type that enforces it.
 //!
 //! ```text
-//!   sessions ▸ advisory locks of workflows ▸ runs by number ▸ keys by name ▸ classes ▸ streams
+//!   sessions ▸ advisory locks of workflows ▸ runs by number ▸ new limits by name
+//!            ▸ keys by name ▸ classes ▸ streams
 //! ```
 //! Two transactions that both acquire in a total order cannot wait for each other in a circle. Task
 //! rows need no place in it: they change under the lock of their run, and `claim` skips locked rows.
+//! Limits that a document declares are inserted in the order of their names (`limit_declare.sql`).
 //!
 //! A transaction that turns out to need a lock behind one it holds does not wait for it. It fails
 //! with [`Failure::OutOfOrder`], is rolled back, and `Base` runs it again with everything that it
@@ -32,11 +34,6 @@ impl LockSet {
         self.runs.extend(other.runs);
         self.keys.extend(other.keys);
     }
-
-    #[cfg(test)]
-    fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.keys.is_empty()
-    }
 }
 
 /// The locks that one transaction holds.
@@ -48,9 +45,11 @@ pub(super) struct HeldLocks {
 #[derive(Debug, Default)]
 struct State {
     held: LockSet,
+    /// The advisory lock of classes: neither runs nor keys are locked behind it.
+    has_classes: bool,
     /// Runs that this transaction has made: invisible to others until it commits.
     new_runs: BTreeSet<i64>,
-    /// What an earlier try of this transaction needed, and this one has yet to acquire.
+    /// What an earlier try of this transaction needed.
     foreseen: LockSet,
 }
 
@@ -59,6 +58,7 @@ struct State {
 pub(super) struct Acquisition {
     runs: Vec<i64>,
     keys: Vec<String>,
+    classes: bool,
 }
 
 impl Acquisition {
@@ -69,6 +69,9 @@ impl Acquisition {
         }
         if !self.keys.is_empty() {
             flight.tell(sql!("keys_lock", TEXT_ARRAY), vec![&self.keys]);
+        }
+        if self.classes {
+            flight.tell(sql!("classes_lock"), Vec::new());
         }
     }
 }
@@ -83,6 +86,7 @@ impl HeldLocks {
     pub(super) fn clear(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.held = LockSet::default();
+        state.has_classes = false;
         state.new_runs.clear();
     }
 
@@ -94,21 +98,36 @@ impl HeldLocks {
     /// # Errors
     /// [`Failure::OutOfOrder`] if a run that is not held yet comes before what is held.
     pub(super) fn acquire_runs(&self, runs: &[i64]) -> Done<Acquisition> {
-        self.acquire(runs.iter().copied().collect(), BTreeSet::new())
+        self.acquire(runs.iter().copied().collect(), BTreeSet::new(), false)
     }
 
     /// # Errors
     /// [`Failure::OutOfOrder`] if a key that is not held yet comes before one that is.
     pub(super) fn acquire_keys(&self, keys: &[String]) -> Done<Acquisition> {
-        self.acquire(BTreeSet::new(), keys.iter().cloned().collect())
+        self.acquire(BTreeSet::new(), keys.iter().cloned().collect(), false)
     }
 
-    fn acquire(&self, mut runs: BTreeSet<i64>, mut keys: BTreeSet<String>) -> Done<Acquisition> {
+    /// The lock under which a session that begins to take classes and a transaction that looks for
+    /// takers, or makes a class, see each other's rows.
+    ///
+    /// # Errors
+    /// [`Failure::OutOfOrder`] if an earlier try foresaw a lock that comes before what is held.
+    pub(super) fn acquire_classes(&self) -> Done<Acquisition> {
+        self.acquire(BTreeSet::new(), BTreeSet::new(), true)
+    }
+
+    fn acquire(
+        &self,
+        mut runs: BTreeSet<i64>,
+        mut keys: BTreeSet<String>,
+        classes: bool,
+    ) -> Done<Acquisition> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Foreseen runs go with whatever is acquired first, foreseen keys with the first keys.
-        runs.extend(std::mem::take(&mut state.foreseen.runs));
-        if !keys.is_empty() {
-            keys.extend(std::mem::take(&mut state.foreseen.keys));
+        // Foreseen runs go with whatever is acquired first, foreseen keys with the first keys, or
+        // before the classes.
+        runs.extend(&state.foreseen.runs);
+        if !keys.is_empty() || classes {
+            keys.extend(state.foreseen.keys.iter().cloned());
         }
         runs.retain(|run| !state.held.runs.contains(run) && !state.new_runs.contains(run));
         keys.retain(|key| !state.held.keys.contains(key));
@@ -117,17 +136,20 @@ impl HeldLocks {
         });
         let is_key_late =
             keys.first().is_some_and(|first| state.held.keys.last().is_some_and(|last| first < last));
+        let is_behind_classes = state.has_classes && !(runs.is_empty() && keys.is_empty());
         state.held.extend(LockSet { runs: runs.clone(), keys: keys.clone() });
-        if is_run_late || is_key_late {
+        if is_run_late || is_key_late || is_behind_classes {
             return Err(Failure::OutOfOrder(Box::new(state.held.clone())));
         }
-        Ok(Acquisition { runs: runs.into_iter().collect(), keys: keys.into_iter().collect() })
+        let classes = classes && !std::mem::replace(&mut state.has_classes, true);
+        Ok(Acquisition { runs: runs.into_iter().collect(), keys: keys.into_iter().collect(), classes })
     }
 
     /// Whether an earlier try foresaw more than has been acquired.
     #[cfg(test)]
     fn is_exhausted(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).foreseen.is_empty()
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.foreseen.runs.is_subset(&state.held.runs) && state.foreseen.keys.is_subset(&state.held.keys)
     }
 }
 
@@ -152,7 +174,7 @@ mod tests {
     fn locks_are_acquired_in_ascending_order_whatever_the_order_of_the_request() {
         let locks = HeldLocks::default();
         let acquired = locks.acquire_runs(&[7, 3]).expect("nothing is held");
-        assert_eq!(acquired, Acquisition { runs: vec![3, 7], keys: Vec::new() });
+        assert_eq!(acquired, Acquisition { runs: vec![3, 7], ..Acquisition::default() });
         let acquired = locks.acquire_keys(&keys(&["lock:b", "limit:a"])).expect("keys follow runs");
         assert_eq!(acquired.keys, keys(&["limit:a", "lock:b"]));
         let acquired = locks.acquire_keys(&keys(&["limit:a", "order:c"])).expect("c comes behind b");
@@ -189,6 +211,36 @@ mod tests {
         let foreseen = LockSet { runs: [4].into(), keys: BTreeSet::new() };
         let again = HeldLocks::foreseeing(foreseen);
         let acquired = again.acquire_keys(&keys(&["lock:b"])).expect("nothing is held");
-        assert_eq!(acquired, Acquisition { runs: vec![4], keys: keys(&["lock:b"]) });
+        assert_eq!(acquired, Acquisition { runs: vec![4], keys: keys(&["lock:b"]), classes: false });
+    }
+
+    #[test]
+    fn a_key_behind_the_classes_fails_and_the_next_try_acquires_it_before_them() {
+        let locks = HeldLocks::default();
+        locks.acquire_runs(&[5]).expect("nothing is held");
+        assert!(locks.acquire_classes().expect("classes follow runs").classes);
+        assert_eq!(locks.acquire_classes().expect("they are held"), Acquisition::default());
+        locks.acquire_runs(&[5]).expect("it is held");
+        let Err(Failure::OutOfOrder(needed)) = locks.acquire_keys(&keys(&["lock:b"])) else {
+            panic!("a key was acquired behind the classes");
+        };
+        let again = HeldLocks::foreseeing(*needed);
+        again.acquire_runs(&[5]).expect("nothing is held");
+        let acquired = again.acquire_classes().expect("the key comes before them");
+        assert_eq!(acquired, Acquisition { runs: Vec::new(), keys: keys(&["lock:b"]), classes: true });
+        assert_eq!(again.acquire_keys(&keys(&["lock:b"])).expect("it is held"), Acquisition::default());
+        assert!(again.is_exhausted());
+    }
+
+    #[test]
+    fn a_second_transaction_of_a_try_acquires_what_was_foreseen_as_well() {
+        let again = HeldLocks::foreseeing(LockSet { runs: [4].into(), keys: ["lock:b".to_owned()].into() });
+        again.acquire_classes().expect("nothing is held");
+        again.clear();
+        assert_eq!(again.acquire_runs(&[7]).expect("nothing is held").runs, [4, 7]);
+        assert_eq!(
+            again.acquire_keys(&keys(&["lock:c"])).expect("in order").keys,
+            keys(&["lock:b", "lock:c"])
+        );
     }
 }

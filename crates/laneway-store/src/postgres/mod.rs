@@ -91,7 +91,7 @@ use crate::model::{
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, Swept};
 use crate::sqlite::Clock;
-use crate::store::Store;
+use crate::store::{Store, UNHINTED_POLL_INTERVAL};
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 use crate::{Open, SchemaChange};
@@ -1064,9 +1064,9 @@ impl Store for PostgresStore {
         self.base.listen()
     }
 
-    fn max_poll_interval(&self) -> Duration {
+    fn poll_interval(&self, setting: Duration) -> Duration {
         let is_heard = self.hearing().is_some_and(|hearing| *hearing.borrow() == Hearing::Listening);
-        Duration::from_secs(if is_heard { 15 } else { 1 })
+        if is_heard { setting } else { setting.min(UNHINTED_POLL_INTERVAL) }
     }
 
     fn gate_waits(&self) -> GateWaits {

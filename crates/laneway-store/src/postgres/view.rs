@@ -275,6 +275,12 @@ pub(super) async fn limits(link: &Link) -> Done<Vec<LimitView>> {
         .collect()
 }
 
+/// How long a session has not renewed its lease, if it has missed a renewal. A lease is renewed at
+/// least three times in its length.
+pub(super) fn silence(unrenewed_for: Duration, ttl: Duration) -> Option<Duration> {
+    (unrenewed_for > ttl / 3 + Duration::from_secs(1)).then_some(unrenewed_for)
+}
+
 /// Those whose lease has not ended.
 pub(super) async fn nodes(
     link: &Link,
@@ -287,8 +293,6 @@ pub(super) async fn nodes(
         let session = row::word(&found, 0, "session", SessionId::parse)?;
         let (renewed_at, observed_at) = (Millis(found.try_get(8)?), Millis(found.try_get(14)?));
         let ttl = Duration::from_millis(row::number(&found, 15)?);
-        // A lease is renewed at least three times in its length.
-        let silence = observed_at.since(renewed_at);
         nodes.push(NodeView {
             node: row::text(&found, 1)?,
             session,
@@ -298,7 +302,7 @@ pub(super) async fn nodes(
             offer: row::maybe_text(&found, 5)?.as_deref().and_then(offer::from_text),
             is_draining: found.try_get(6)?,
             renewed_at,
-            silent_for: (silence > ttl / 3 + Duration::from_secs(1)).then_some(silence),
+            silent_for: silence(observed_at.since(renewed_at), ttl),
             tally: tally::read(
                 row::maybe_text(&found, 9)?.as_deref(),
                 row::number(&found, 10)?,

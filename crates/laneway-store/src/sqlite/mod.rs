@@ -88,7 +88,7 @@ use crate::model::{
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
-use crate::store::Store;
+use crate::store::{Store, UNHINTED_POLL_INTERVAL};
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 use crate::{MAX_LOST, Open, SchemaChange};
@@ -1096,9 +1096,9 @@ impl Store for SqliteStore {
         self.changes.subscribe()
     }
 
-    fn max_poll_interval(&self) -> Duration {
+    fn poll_interval(&self, setting: Duration) -> Duration {
         let is_watched = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        Duration::from_secs(if is_watched { 15 } else { 1 })
+        if is_watched { setting } else { setting.min(UNHINTED_POLL_INTERVAL) }
     }
 
     fn instance(&self) -> InstanceId {

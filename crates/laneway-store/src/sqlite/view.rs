@@ -287,6 +287,12 @@ pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> 
             continue;
         }
         let (offer, told): (Option<String>, Option<String>) = (row.get(5)?, row.get(9)?);
+        let (lease, now) = (shared.locks.lease(session), monotonic_time());
+        // Renewals are in the lease file. A caller that brings a clock of its own knows of none.
+        let unrenewed_for = lease.as_ref().and_then(|lease| lease.unrenewed_for(now));
+        let renewed_at = unrenewed_for
+            .filter(|_| shared.clock.hand().is_none())
+            .map_or_else(|| row.get(8).map(Millis), |unrenewed_for| Ok(observed_at.before(unrenewed_for)))?;
         nodes.push(NodeView {
             node: row.get(1)?,
             session,
@@ -295,8 +301,8 @@ pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> 
             slots: row.get(4)?,
             offer: offer.as_deref().and_then(offer::from_text),
             is_draining: row.get(6)?,
-            renewed_at: Millis(row.get(8)?),
-            silent_for: shared.locks.lease(session).and_then(|lease| lease.silence(monotonic_time())),
+            renewed_at,
+            silent_for: lease.and_then(|lease| lease.silence(now)),
             tally: tally::read(told.as_deref(), row.get(10)?, row.get(11)?),
             last_active_at: row.get::<_, Option<i64>>(12)?.map(Millis),
             lost_sessions: row.get(13)?,

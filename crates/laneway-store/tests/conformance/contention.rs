@@ -144,6 +144,84 @@ fn class_that_is_made_while_an_engine_goes_is_not_taken() {
     });
 }
 
+/// Both documents are the first to declare the limits; the second one names them the other way round.
+#[test]
+fn documents_that_declare_the_same_limits_wait_for_each_other_in_one_order() {
+    block_on(async {
+        let schema = Schema::new();
+        let node = Node::register(Arc::new(schema.open()), "one").await;
+        let declares = |limits: &str| {
+            let (node, text) =
+                (node.clone(), flow(&format!("limits: {{{limits}}}"), &[("a", "limits: [x, y]")]));
+            tokio::spawn(async move {
+                node.store.submit(submission(&text, json!({}), node.session)).await.expect("a run")
+            })
+        };
+        let declared = "INSERT INTO limits (name, value, set_by, set_at) VALUES ('y', '1', 'ada', 0)";
+        let blocker = Blocker::holding(schema.beneath().await, declared).await;
+        let one = declares("x: 1, y: 1");
+        let first = blocker.waiter(&schema).await;
+        let other = declares("y: 1, x: 1");
+        let look = schema.beneath().await;
+        let waits_for = "SELECT pg_blocking_pids(pid) FROM pg_stat_activity
+                         WHERE pid <> $1 AND ARRAY[$1, $2] && pg_blocking_pids(pid)";
+        let second = async {
+            loop {
+                if let Some(found) =
+                    look.query_opt(waits_for, &[&first, &blocker.pid]).await.expect("an answer")
+                {
+                    return found.get::<_, Vec<i32>>(0);
+                }
+            }
+        };
+        let second = timeout(SOON, second).await.expect("the second one waits");
+        assert_eq!(second, [first], "it waits for x, and holds nothing that the first one needs");
+        blocker.end("ROLLBACK").await;
+        for run in [one.await.expect("no panic"), other.await.expect("no panic")] {
+            assert_ne!(node.status(run).await, RunStatus::Failed);
+        }
+    });
+}
+
+/// The server ends the transaction of a verb in favour of another one that waits for it.
+#[test]
+fn verb_that_the_server_ends_in_a_deadlock_succeeds_and_its_caller_sees_nothing() {
+    block_on(async {
+        let schema = Schema::new();
+        let node = Node::register(Arc::new(schema.open()), "one").await;
+        let run = node
+            .submit(&flow("", &[("a", ""), ("b", "needs: [a], lock: p"), ("c", "needs: [a], lock: q")]))
+            .await;
+        let held = node.begin(run, "a").await;
+        let first = Blocker::take(&schema, "lock:p").await;
+        let second = Blocker::take(&schema, "lock:q").await;
+        // Only the verb looks for deadlocks.
+        second.client.batch_execute("SET deadlock_timeout = '1h'").await.expect("a setting");
+        let (store, at) = (Arc::clone(&node.store), held.at);
+        let finishing =
+            tokio::spawn(async move { store.finish(vec![Finished::new(at, succeeded(), TOOK)], None).await });
+        let verb = first.waiter(&schema).await;
+        // It holds the run, and goes on to the second key, whose holder waits for the run.
+        let crossing = format!("SELECT 1 FROM runs WHERE id = '{run}' FOR UPDATE");
+        let look = schema.beneath().await;
+        let crosses = async {
+            let waits = "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND $2 = ANY (pg_blocking_pids(pid))";
+            while look.query(waits, &[&second.pid, &verb]).await.expect("an answer").is_empty() {}
+            first.end("ROLLBACK").await;
+        };
+        let (crossed, ()) =
+            timeout(SOON, async { tokio::join!(second.client.batch_execute(&crossing), crosses) })
+                .await
+                .expect("the server ends one of them");
+        crossed.expect("the verb's transaction was ended, and its lock of the run with it");
+        second.end("ROLLBACK").await;
+        let answer = timeout(SOON, finishing).await.expect("it is said again").expect("no panic");
+        assert_eq!(answer.expect("the caller sees nothing").fates, [Fate::Recorded]);
+        assert_eq!(node.tasks(run).await, "a succeeded, b available, c available");
+        audit::check(&*node.store, run).await;
+    });
+}
+
 /// A node that dies between the commit that frees a key and the transaction that hands it on.
 #[test]
 fn key_that_a_dead_process_freed_is_handed_on_by_the_sweep_and_never_overtaken() {
@@ -248,7 +326,7 @@ fn run_that_begins_or_goes_on_beside_a_pause_of_its_workflow_is_paused() {
 #[test]
 fn eight_nodes_on_crossing_ways_grant_nothing_twice_and_see_no_error() {
     block_on(async {
-        let schema = Schema::new();
+        let schema = Schema::alone();
         let head = "limits: {w: 2, x: 1}\nmax_parallel: 4\non_failure: continue";
         // Each end hands keys on to other runs, which lets their tasks go on, in whatever order of runs.
         let keys = [
@@ -283,6 +361,8 @@ fn eight_nodes_on_crossing_ways_grant_nothing_twice_and_see_no_error() {
             assert_eq!(node.status(run).await, RunStatus::Succeeded, "{}", node.tasks(run).await);
             audit::check(&*node.store, run).await;
         }
+        drop(node);
+        assert_eq!(schema.deadlocks().await, 0, "the server has ended a transaction of ours");
     });
 }
 

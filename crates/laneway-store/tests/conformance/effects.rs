@@ -363,9 +363,9 @@ async fn find(node: &Node, run: RunId, orders: serde_json::Value) {
 async fn charge(node: &Node, run: RunId, item: &str, printed: &str) -> Result<String, Begun> {
     let held = node.begin(run, item).await;
     let charged = match begin(&*node.store, held.at, new("x")).await {
-        Begun::Run { token } => {
+        Begun::Run { token, fence } => {
             let again = begin(&*node.store, held.at, new("x")).await;
-            assert_eq!(again, Begun::Run { token: token.clone() }, "the answer was lost");
+            assert_eq!(again, Begun::Run { token: token.clone(), fence }, "the answer was lost");
             commit(&*node.store, held.at, end("x", EffectStatus::Done, result(printed))).await;
             Ok(token)
         }
@@ -494,7 +494,7 @@ async fn person_settles_what_nobody_knows(place: Place) {
         let held = node.begin(run, "s0").await;
         let expected = match how {
             Settlement::Done => Begun::Recorded(EffectResult::default()),
-            Settlement::Again => Begun::Run { token: id("charge", "").token(run, "s0", None) },
+            Settlement::Again => Begun::Run { token: id("charge", "").token(run, "s0", None), fence: None },
         };
         assert_eq!(begin(&*node.store, held.at, new("y")).await, expected);
         node.fail(&held).await;

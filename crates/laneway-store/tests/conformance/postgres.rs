@@ -211,6 +211,8 @@ fn node_hears_what_another_says_also_after_its_line_was_cut() {
         let mut changes = store.changes();
         let mut hearing = store.hearing().expect("a listener");
         until(&mut hearing, Hearing::Listening).await;
+        let minute = Duration::from_secs(60);
+        assert_eq!(store.poll_interval(minute), minute, "the setting counts, however long it is");
         let beneath = schema.beneath().await;
         let instance = store.instance().to_string();
         for round in 0..2 {
@@ -244,6 +246,7 @@ fn node_behind_a_pooler_says_that_it_hears_nothing_and_looks_by_itself() {
         let mut changes = store.changes();
         let mut hearing = store.hearing().expect("a listener");
         until(&mut hearing, Hearing::Deaf).await;
+        assert_eq!(store.poll_interval(Duration::from_secs(60)), Duration::from_secs(1));
         for _ in 0..3 {
             changes.mark_unchanged();
             timeout(SOON, changes.changed()).await.expect("a hint by the clock").expect("a listener");

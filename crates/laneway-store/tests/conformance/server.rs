@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_store::Open;
 use laneway_store::postgres::PostgresStore;
@@ -39,6 +40,8 @@ pub(crate) struct Schema {
     pub(crate) url: String,
     /// Without a pooler in between.
     direct: String,
+    /// In which its tables are.
+    within: String,
     dir: TempDir,
 }
 
@@ -56,7 +59,30 @@ impl Schema {
         at_once(async move { connect(&url()).await.batch_execute(&make).await.expect("a database") });
         let within =
             |url: &str| format!("{}/{name}", url.rsplit_once('/').expect("a URL names a database").0);
-        Self::at(name.clone(), within(&pooler), within(&url()))
+        Self::at(name.clone(), (within(&pooler), within(&url())), "public")
+    }
+
+    /// A database of its own, also without a pooler: what the server counts is of this test alone.
+    pub(crate) fn alone() -> Self {
+        if std::env::var_os(THROUGH).is_some() {
+            return Self::pooled();
+        }
+        let name = format!("t{}", Uuid::now_v7().simple());
+        let make = format!("CREATE DATABASE {name}");
+        at_once(async move { connect(&url()).await.batch_execute(&make).await.expect("a database") });
+        let url = format!("{}/{name}", url().rsplit_once('/').expect("a URL names a database").0);
+        Self::at(name, (url.clone(), url), "public")
+    }
+
+    /// How many transactions of its database the server has ended in deadlocks. Its stores are closed:
+    /// a connection counts at its end.
+    pub(crate) async fn deadlocks(&self) -> i64 {
+        let look = connect(&url()).await;
+        let open = "SELECT 1 FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'";
+        let closed = async { while !look.query(open, &[&self.name]).await.expect("an answer").is_empty() {} };
+        tokio::time::timeout(Duration::from_secs(20), closed).await.expect("all connections are closed");
+        let counted = "SELECT deadlocks FROM pg_stat_database WHERE datname = $1";
+        look.query_one(counted, &[&self.name]).await.expect("a row").get(0)
     }
 
     fn plain() -> Self {
@@ -64,13 +90,13 @@ impl Schema {
         let make = format!("CREATE SCHEMA {name}");
         at_once(async move { connect(&url()).await.batch_execute(&make).await.expect("a schema") });
         let url = format!("{}?options=-csearch_path%3D{name}", url());
-        Self::at(name, url.clone(), url)
+        Self::at(name.clone(), (url.clone(), url), &name)
     }
 
-    fn at(name: String, url: String, direct: String) -> Self {
+    fn at(name: String, (url, direct): (String, String), within: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join(ADDRESS), &direct).expect("a file");
-        Self { name, url, direct, dir }
+        Self { name, url, direct, within: within.to_owned(), dir }
     }
 
     pub(crate) fn open(&self) -> PostgresStore {
@@ -93,7 +119,7 @@ impl Schema {
 
     /// The schema in which its tables are.
     pub(crate) fn within(&self) -> &str {
-        if self.url == self.direct { &self.name } else { "public" }
+        &self.within
     }
 
     /// A connection that looks beneath the verbs.

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::face::Face;
 use crate::text;
 
-/// Longer than the grace that steps have by default: whoever waits that long wants to know.
+/// Wait before holders are looked at. Longer than the grace that steps have by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The hint of a change can be missed.
@@ -50,12 +50,14 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let (run, short) = (seen.run, seen.run.short());
     let mut watch = face.watch();
     let mode = if args.now || seen.is_canceling() { CancelMode::Now } else { CancelMode::CleanUp };
+    let begun = Instant::now();
     let canceled = face.cancel(run, mode).await?;
     let ends_clean_up = mode == CancelMode::Now && seen.clean_up_until.is_some();
     if ends_clean_up {
         context.printer.note(&format!("run {short} was canceled before; its clean-up is ended"));
     }
-    let mut until = Instant::now() + patience(context, &face)?;
+    let ttl = context.settings.lease()?.ttl;
+    let mut until = begun + PATIENCE;
     if let Some(at) = canceled.clean_up_until {
         until += time_until(at.0);
         context.printer.note(&format!("run {short} is {}", text::cleaning_up(run, at.0)));
@@ -65,15 +67,22 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let mut settle_at = Instant::now() + SETTLE_EVERY;
     while !status.is_final() {
         if Instant::now() >= until {
-            let silent = silent_holder(&face, run).await?;
-            let Some(node) = silent.filter(|_| !std::mem::replace(&mut waits_for_a_lease, true)) else {
-                break;
-            };
-            until += context.settings.lease()?.ttl * 2;
-            context.printer.note(&format!(
-                "node {} (process {}) holds a step and does not respond; waiting for the end of its lease",
-                node.node, node.pid
-            ));
+            let holders = holders(&face, run).await?;
+            let silent = holders.iter().find(|node| node.is_not_responding());
+            // One that has not renewed since the cancel may be frozen. The store knows when it is.
+            let is_unknown = |node: &Node| node.unrenewed_for() >= begun.elapsed();
+            match silent {
+                Some(node) if !waits_for_a_lease => {
+                    waits_for_a_lease = true;
+                    until += ttl * 2;
+                    context.printer.note(&format!(
+                        "node {} (process {}) holds a step and does not respond; waiting for the end of its lease",
+                        node.node, node.pid
+                    ));
+                }
+                None if holders.iter().any(is_unknown) && Instant::now() < until + ttl => {}
+                Some(_) | None => break,
+            }
         }
         watch.next(LOOK).await;
         if Instant::now() >= settle_at {
@@ -93,7 +102,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         reaper.retire().await?;
     }
     // Nothing stops as long as that node does not run.
-    let silent = if status.is_final() { None } else { silent_holder(&face, run).await? };
+    let holders = if status.is_final() { Vec::new() } else { holders(&face, run).await? };
+    let silent = holders.iter().find(|node| node.is_not_responding());
     let exit = if silent.is_some() { Exit::RunFailed } else { Exit::Succeeded };
     if args.json {
         context.printer.json(&json!({ "run": run, "status": status, "was": before }))?;
@@ -128,18 +138,6 @@ fn time_until(at: Millis) -> Duration {
     at.since(Millis(jiff::Timestamp::now().as_millisecond()))
 }
 
-/// How long to wait before the holder of a step is looked at. On Postgres a frozen node is told from a slow one when
-/// it has not renewed for a third of its lease (`NodeView::silent_for`).
-fn patience(context: &Context, face: &Face) -> anyhow::Result<Duration> {
-    match face {
-        Face::Store(store) if !store.is_embedded() => {
-            let until_silent = context.settings.lease()?.ttl / 3 + Duration::from_secs(2);
-            Ok(PATIENCE.max(until_silent))
-        }
-        Face::Store(_) | Face::Server(_) => Ok(PATIENCE),
-    }
-}
-
 /// A session of this process, which may end those whose leases are over. On Postgres only a session that has renewed
 /// since may do that, and the frozen node can be the only other one.
 struct Reaper {
@@ -168,8 +166,8 @@ impl Reaper {
     }
 }
 
-/// A node that may hold a step of the run and is frozen or cut off.
-async fn silent_holder(face: &Face, run: RunId) -> anyhow::Result<Option<Node>> {
+/// The nodes that may hold a step of the run.
+async fn holders(face: &Face, run: RunId) -> anyhow::Result<Vec<Node>> {
     let nodes = face.nodes().await?;
-    Ok(nodes.into_iter().find(|node| node.is_not_responding() && node.may_hold(run)))
+    Ok(nodes.into_iter().filter(|node| node.may_hold(run)).collect())
 }

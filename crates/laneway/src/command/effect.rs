@@ -15,7 +15,7 @@ use laneway_core::effect::{EffectId, OnFailure, OnUnknown};
 use laneway_torture::{Point, pass};
 
 use self::ask::{Line, Reply, Target};
-use self::program::Ended;
+use self::program::{Ended, Granted};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::print::Printer;
@@ -24,7 +24,8 @@ use crate::print::Printer;
 #[command(after_help = "Example:\n  laneway effect charge --key \"$ORDER\" -- ./charge.sh \"$ORDER\"\n\n\
     Recorded before it runs and after: a later attempt of the step, on whichever node, gets what the command printed and wrote to \
     $LANEWAY_OUTPUT, and does not run it. What it printed is passed on once it is recorded; stderr at once, and not recorded.\n\
-    The command gets LANEWAY_EFFECT_ID, the same in every attempt: hand it on as an idempotency key.\n\n\
+    The command gets LANEWAY_EFFECT_ID, the same in every attempt: hand it on as an idempotency key. In a step with a lock it gets \
+    the step's LANEWAY_FENCE.\n\n\
     Exit code: that of the command, or\n  121  it was started before, and nobody knows whether it happened (`laneway effects` settles it)\n  \
     122  nothing was run: no node answers, or this attempt counts no more\n  \
     123  it has happened, and its result could not be recorded\n  \
@@ -115,9 +116,12 @@ fn run(
     line: &mut Line,
     begun: &Reply,
 ) -> Result<ExitCode, Failed> {
-    let token = begun.header("laneway-effect-id").unwrap_or_default();
+    let granted = Granted {
+        token: begun.header("laneway-effect-id").unwrap_or_default(),
+        fence: begun.header("laneway-fence"),
+    };
     pass(Point::EffectBefore);
-    let ended = program::run(&args.command, token, &inside(id));
+    let ended = program::run(&args.command, granted, &inside(id));
     pass(Point::EffectAfter);
     let (code, on_failure, stdout, output) = match ended {
         Ended::Exited { code, stdout, output } => (code, args.on_failure, stdout, output),

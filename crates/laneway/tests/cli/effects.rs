@@ -59,6 +59,33 @@ fn an_effect_is_done_once_and_a_later_attempt_gets_what_is_recorded() {
     assert_eq!(place.laneway("doctor").code, Some(0));
 }
 
+/// The script's own variable is not what the effect's command gets.
+#[test]
+fn command_of_an_effect_gets_the_fencing_token_of_the_step() {
+    let place = pay(
+        "lock: bank",
+        r#"
+        echo "$LANEWAY_FENCE" > step
+        export LANEWAY_FENCE=1
+        $lw effect charge -- sh -c 'echo "$LANEWAY_FENCE" > charged'
+        unset LANEWAY_FENCE
+        $lw effect mail -- sh -c 'echo "$LANEWAY_FENCE" > mailed'
+        "#,
+    );
+    let outcome = place.laneway("run pay.yaml");
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let fence = place.read("step");
+    assert!(fence.trim().parse::<u64>().is_ok_and(|fence| fence > 1), "{fence}");
+    assert_eq!((place.read("charged"), place.read("mailed")), (fence.clone(), fence));
+}
+
+#[test]
+fn command_of_an_effect_gets_no_fencing_token_without_a_lock() {
+    let place = pay("", r#"$lw effect charge -- sh -c 'echo "none$LANEWAY_FENCE" > charged'"#);
+    assert_eq!(place.laneway("run pay.yaml").code, Some(0));
+    assert_eq!(place.read("charged"), "none\n");
+}
+
 #[test]
 fn a_retry_of_the_run_keeps_effects_and_an_empty_result_counts() {
     let place = pay("", "$lw effect mail -- sh -c 'echo x >> ran'\ntest -f fixed");

@@ -5,6 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::place::{Place, Running, text, until};
+use crate::serve::Served;
 
 /// Its first attempt does not end; a later one says whether the first is still there.
 const FLOW: &str = "
@@ -149,6 +150,27 @@ fn nodes_and_doctor_name_a_frozen_node_until_it_runs_again() {
     stop(frozen);
 }
 
+#[test]
+fn nodes_and_doctor_name_a_frozen_node_on_postgres() {
+    let place = Place::new();
+    place.write("laneway.toml", &format!("store = '{}'\n", crate::postgres::schema()));
+    let frozen = worker(&place, "frozen", "--lease-ttl 20s --heartbeat-interval 200ms");
+    let healthy = place.laneway("doctor");
+    assert_eq!(healthy.code, Some(0), "{healthy}");
+    frozen.signal(Signal::STOP);
+    until("silence", || state(&place, "frozen").starts_with("not responding for "));
+    let doctor = place.laneway("doctor");
+    assert_eq!(doctor.code, Some(1), "{doctor}");
+    let pid = frozen.id();
+    assert!(doctor.stdout.contains(&format!("its process {pid} has not responded for ")), "{doctor}");
+    assert!(doctor.stdout.contains(&format!("`kill -CONT {pid}` on its host")), "{doctor}");
+    frozen.signal(Signal::CONT);
+    until("a renewal", || state(&place, "frozen") == "takes work");
+    let healthy = place.laneway("doctor");
+    assert_eq!(healthy.code, Some(0), "{healthy}");
+    stop(frozen);
+}
+
 /// A place with a workflow and a store: the embedded one, or the one on Postgres that is named.
 fn place_on(store: &str, flow: &str) -> Place {
     let place = Place::new();
@@ -223,6 +245,47 @@ fn cancel_that_stops_nothing_says_so_and_fails() {
 fn cancel_that_stops_nothing_says_so_and_fails_on_postgres() {
     // A third of it tells a frozen node there.
     cancel_that_stops_nothing_says_so(&crate::postgres::schema(), "40s");
+}
+
+/// When a worker counts as frozen follows from its own settings, whatever those of the caller are.
+fn cancel_waits_until_a_frozen_worker_is_known(store: &str, lease: &str) {
+    let place = place_on(store, FLOW);
+    let server = Served::start(&place, &["--no-worker"]);
+    let frozen = frozen_in_a_step(&place, lease);
+    let mut canceling = place.spawn(&format!("cancel last --server {}", server.url()));
+    canceling.wait_for_note("node frozen (process ");
+    frozen.signal(Signal::CONT);
+    let canceled = canceling.wait();
+    assert_eq!(canceled.code, Some(0), "{canceled}");
+    assert!(canceled.stdout.ends_with(" canceled\n"), "{canceled}");
+    stop(frozen);
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn cancel_through_a_server_waits_until_a_worker_with_default_settings_is_known_to_be_frozen() {
+    cancel_waits_until_a_frozen_worker_is_known("", "");
+}
+
+#[test]
+fn cancel_through_a_server_waits_until_a_worker_is_known_to_be_frozen_on_postgres() {
+    // Later than `cancel` waits for steps that only take their time.
+    cancel_waits_until_a_frozen_worker_is_known(&crate::postgres::schema(), "--lease-ttl 36s");
+}
+
+/// Only its own process may end it, and that is stopped for good.
+#[test]
+fn cancel_through_a_server_ends_a_run_whose_process_is_stopped() {
+    let place = Place::in_place("flow.yaml", FLOW);
+    let server = Served::start(&place, &["--no-worker"]);
+    let owner = place.spawn("run flow.yaml");
+    until("a start", || has_started(&place));
+    owner.signal(Signal::STOP);
+    let canceled = server.ask("cancel last");
+    assert_eq!(canceled.code, Some(0), "{canceled}");
+    assert!(canceled.stdout.ends_with(" canceled\n"), "{canceled}");
+    assert_eq!(owner.wait().code, None, "it was killed");
+    assert_eq!(server.end().0, Some(0));
 }
 
 fn timeout_of_a_run_takes_effect(store: &str) {

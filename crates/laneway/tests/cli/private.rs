@@ -1,7 +1,7 @@
 //! What other users of a host can see: files of a store, the password of one, and what `apply` ships. And what clients cost that ask
 //! for nothing.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -54,6 +54,29 @@ fn files_of_a_store_are_for_its_owner_alone() {
     }
     let made = place.path("out");
     assert_eq!(mode(&made), 0o644, "what steps make is as their umask says");
+}
+
+/// Scripts, sockets, leases and files that steps write are there only while a step runs.
+#[test]
+fn files_of_a_running_step_are_for_its_owner_alone() {
+    let place = Place::in_place(
+        "flow.yaml",
+        "steps: {a: {run: 'touch ready; while ! test -e go; do sleep 0.05; done'}}\n",
+    );
+    let words = format!("umask 022; exec {} run flow.yaml", env!("CARGO_BIN_EXE_laneway"));
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell.args(["-c", &words]).current_dir(place.path("")).env("LANEWAY_CGROUPS", "off");
+    let mut running = shell.spawn().expect("it runs");
+    until("the step", || place.path("ready").exists());
+    let found = modes(&place.path(".laneway"));
+    place.write("go", "");
+    assert!(running.wait().expect("it ends").success());
+    for part in ["/scratch/", "/sessions/", ".lease"] {
+        assert!(found.iter().any(|(path, ..)| path.contains(part)), "{part}: {found:?}");
+    }
+    for (path, mode, _) in found {
+        assert_eq!(mode & 0o077, 0, "others can see {path}: {mode:o}");
+    }
 }
 
 #[test]
@@ -185,22 +208,24 @@ fn password_on_the_command_line_is_warned_of_and_does_not_stay_there() {
     worker.wait();
 }
 
+/// The memory of a server.
+fn resident_kib(served: &Served<'_>) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", served.id())).expect("it lives");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
+}
+
 #[test]
 fn clients_that_ask_for_nothing_cost_next_to_nothing() {
     const CLIENTS: usize = 800;
     let place = Place::new();
     let served = Served::start(&place, &["--no-worker"]);
     let address = served.url().trim_start_matches("http://").to_owned();
-    let resident = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", served.id())).expect("it lives");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line").to_owned();
-        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
-    };
     // What the first requests take is there before it is measured.
     for _ in 0..20 {
         served.json("runs --json");
     }
-    let before = resident();
+    let before = resident_kib(&served);
     let clients: Vec<TcpStream> = (0..CLIENTS)
         .map(|_| {
             let mut client = TcpStream::connect(&address).expect("it listens");
@@ -212,8 +237,55 @@ fn clients_that_ask_for_nothing_cost_next_to_nothing() {
     for _ in 0..20 {
         served.json("runs --json");
     }
-    let grown = resident().saturating_sub(before);
+    let grown = resident_kib(&served).saturating_sub(before);
     assert!(grown < 8 * 1024, "{CLIENTS} clients took {grown} KiB");
     drop(clients);
+    assert_eq!(served.end().0, Some(0));
+}
+
+/// Clients of each kind in one round.
+const SLOW_CLIENTS: usize = 150;
+
+/// What a server keeps for 2,400 clients that have left. Each of them leaving 8 KiB would be 19 MiB.
+const MAX_GROWTH_KIB: u64 = 12 * 1024;
+
+/// They send part of a body, or of a second head, a byte at a time, and leave.
+#[test]
+fn slow_clients_that_have_left_leave_no_memory_behind() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let address = served.url().strip_prefix("http://").expect("an address").to_owned();
+    let head = |line: &str| format!("{line} HTTP/1.1\r\nhost: {address}\r\n");
+    let body =
+        format!("{}content-length: 32000\r\n\r\n{}", head("POST /v1/hooks/nowhere"), " ".repeat(16_000));
+    let second = format!("{}\r\n{}x-slow: ", head("GET /healthz"), head("GET /healthz"));
+    let files = || std::fs::read_dir(format!("/proc/{}/fd", served.id())).expect("it lives").count();
+    let connect = |first: &str| {
+        let mut stream = TcpStream::connect(&address).expect("a connection");
+        stream.write_all(first.as_bytes()).expect("it is read");
+        stream
+    };
+    let idle = files();
+    let mut after = Vec::new();
+    for _ in 0..10 {
+        let mut clients: Vec<TcpStream> = (0..SLOW_CLIENTS).map(|_| connect(&body)).collect();
+        for _ in 0..SLOW_CLIENTS {
+            let mut stream = connect(&second);
+            let mut answer = [0; 512];
+            let read = stream.read(&mut answer).expect("the first request is answered");
+            assert!(answer[..read].starts_with(b"HTTP/1.1 200 "));
+            clients.push(stream);
+        }
+        for _ in 0..3 {
+            clients.iter_mut().for_each(|stream| drop(stream.write_all(b"a")));
+        }
+        drop(clients);
+        // Some for the server's own use of its store.
+        until("the end of their connections", || files() <= idle + 8);
+        after.push(resident_kib(&served));
+    }
+    // The first rounds fill the buffers of the allocator.
+    let growth = after[9].saturating_sub(after[1]);
+    assert!(growth < MAX_GROWTH_KIB, "{growth} KiB more: {after:?}");
     assert_eq!(served.end().0, Some(0));
 }

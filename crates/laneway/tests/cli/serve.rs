@@ -158,6 +158,104 @@ fn first_start_makes_a_token_that_only_its_owner_can_read() {
     assert_eq!(again.end().0, Some(0));
 }
 
+/// Whether the server accepts a token.
+fn accepts(served: &Served<'_>, token: &str) -> bool {
+    let mut command = served.place.command(&["runs", "--server", &served.url]);
+    command.env("LANEWAY_TOKEN", token);
+    let outcome = served.place.outcome("runs", command);
+    assert!([Some(0), Some(2)].contains(&outcome.code), "{outcome}");
+    outcome.code == Some(0)
+}
+
+#[test]
+fn secret_that_was_rotated_ends_at_once_or_behind_its_grace() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let first = served.ask("token create ci --role viewer").stdout.trim().to_owned();
+    let rotated = served.ask("token rotate ci");
+    assert!(rotated.stderr.contains("keep it: it cannot be shown again; the old one has ended"), "{rotated}");
+    let second = rotated.stdout.trim().to_owned();
+    assert_eq!((accepts(&served, &first), accepts(&served, &second)), (false, true));
+    let rotated = served.ask("token rotate ci --grace 1h");
+    assert!(rotated.stderr.contains("; the old one ends at 20"), "{rotated}");
+    let third = rotated.stdout.trim().to_owned();
+    assert_eq!((accepts(&served, &second), accepts(&served, &third)), (true, true));
+    // On the store itself, while the server runs.
+    let rotated = place.json("token rotate ci --grace 1s --json");
+    assert!(accepts(&served, text(&rotated["token"])));
+    until("the end of the grace", || !accepts(&served, &third));
+    let missing = served.ask("token rotate nobody");
+    assert_eq!(missing.code, Some(2), "{missing}");
+    assert_snapshot!(place.laneway("token rotate ci --grace 31d"), @r"
+    $ laneway token rotate ci --grace 31d
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: invalid value '31d' for '--grace <DURATION>': use a duration from 0s to 30d
+
+    For more information, try '--help'.
+    ");
+    assert_eq!(served.end().0, Some(0));
+}
+
+#[test]
+fn token_that_expires_is_refused_then() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let token = served.ask("token create short --role viewer --expires 2s").stdout.trim().to_owned();
+    assert!(accepts(&served, &token));
+    until("its end", || !accepts(&served, &token));
+    // A new secret lasts as long as the old one did when it was made, unless it is told otherwise.
+    let again = served.json("token rotate short --json");
+    assert!(again["expires_at"].is_string(), "{again}");
+    until("its end", || !accepts(&served, text(&again["token"])));
+    let longer = served.json("token rotate short --expires 90d --json");
+    assert!(accepts(&served, text(&longer["token"])));
+    assert_snapshot!(place.laneway("token create other --role viewer --expires 0s"), @r"
+    $ laneway token create other --role viewer --expires 0s
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: invalid value '0s' for '--expires <DURATION>': use a duration from 1s to 3650d
+
+    For more information, try '--help'.
+    ");
+    assert_eq!(served.end().0, Some(0));
+}
+
+#[test]
+fn token_list_shows_whose_each_token_is_when_it_was_used_and_when_it_ends() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let gap = regex::Regex::new(" {2,}").expect("a pattern");
+    let rows = || -> Vec<Vec<String>> {
+        let listed = served.ask("token list");
+        listed.stdout.lines().map(|line| gap.split(line.trim()).map(str::to_owned).collect()).collect()
+    };
+    let secret = served.ask("token create ci --role operator --expires 90d").stdout.trim().to_owned();
+    served.ask("token create old --role worker");
+    assert_eq!(rows()[0], ["TOKEN", "ROLE", "ENDS IN", "MADE", "BY", "LAST USED", "EXPIRES", "STATE"]);
+    let row = |name: &str| rows().into_iter().find(|row| row[0] == name).expect("it is listed");
+    let is_date = |cell: &str| cell.starts_with("20");
+    let ci = row("ci");
+    assert_eq!((&*ci[1], &*ci[5], &*ci[7]), ("operator", "-", "in use"), "{ci:?}");
+    assert!(secret.ends_with(ci[2].trim_start_matches('…')), "{ci:?}");
+    assert!(is_date(&ci[3]) && is_date(&ci[6]) && ci[3] < ci[6], "{ci:?}");
+    assert_eq!(row("old")[6], "-", "it does not expire");
+    assert!(accepts(&served, &secret));
+    until("its use", || is_date(&row("ci")[5]));
+    served.ask("token rotate ci --grace 1h");
+    let states: Vec<String> =
+        rows().into_iter().filter(|row| row[0].starts_with("ci")).map(|row| row[7].clone()).collect();
+    assert!(
+        states.iter().any(|state| state.contains("rotated by ") && state.contains(", ends 20")),
+        "{states:?}"
+    );
+    served.ask("token revoke old");
+    assert!(row("old")[7].starts_with("revoked 20"), "{:?}", row("old"));
+    assert_eq!(served.end().0, Some(0));
+}
+
 #[test]
 fn what_a_server_cannot_do_is_refused_in_words() {
     let place = Place::with("flow.yaml", FLOW);

@@ -8,14 +8,16 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use laneway_torture::Bug;
 use rustix::process::Signal;
 
@@ -23,7 +25,7 @@ use super::super::dice::Dice;
 use super::super::ledger::Ledger;
 use super::super::processes;
 use super::check::{self, Told};
-use super::fault::Fault;
+use super::fault::{self, Fault};
 use super::flows::Flow;
 use super::network::Cut;
 use super::node::{Keeper, Making, Node};
@@ -36,6 +38,9 @@ use crate::postgres::Stop;
 
 /// What a crowded machine gets on top of a deadline.
 const SLACK: Duration = Duration::from_millis(500);
+
+/// How long after a lease the guardian of a frozen warden acts.
+const GUARDIAN_GRACE: Duration = Duration::from_millis(250);
 
 /// What is run meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +56,48 @@ pub(super) enum Load {
     /// At least so many that want the same keys, submitted by several callers at the same time. With faults
     /// the callers go on until these are over, and a while beyond them.
     Contended { runs: u32, submitters: u32 },
+}
+
+impl Load {
+    /// What a case has unless it says otherwise.
+    pub(super) fn beside(faults: &[Fault]) -> Self {
+        Self::Random((2 * faults.len() as u32).max(1))
+    }
+}
+
+/// In words that can be typed again.
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Random(count) => write!(f, "random:{count}"),
+            Self::Crowd(count) => write!(f, "crowd:{count}"),
+            Self::Long(count) => write!(f, "long:{count}"),
+            Self::Chain(count) => write!(f, "chain:{count}"),
+            Self::Contended { runs, submitters } => write!(f, "contended:{runs}:{submitters}"),
+        }
+    }
+}
+
+impl FromStr for Load {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let words: Vec<&str> = text.split(':').collect();
+        let count = |word: &str| {
+            let count = word.parse::<u32>().ok().filter(|count| *count > 0);
+            count.with_context(|| format!("`{word}` is no number above 0"))
+        };
+        Ok(match words[..] {
+            ["random", runs] => Self::Random(count(runs)?),
+            ["crowd", runs] => Self::Crowd(count(runs)?),
+            ["long", runs] => Self::Long(count(runs)?),
+            ["chain", runs] => Self::Chain(count(runs)?),
+            ["contended", runs, submitters] => {
+                Self::Contended { runs: count(runs)?, submitters: count(submitters)? }
+            }
+            _ => bail!("`{text}` is no load; docs/design/torture.md lists them"),
+        })
+    }
 }
 
 /// Unfinished runs at which callers pause: enough that the keys are always wanted, and few enough that what
@@ -105,6 +152,13 @@ impl Report {
 }
 
 impl Case {
+    /// The arguments that play it again.
+    pub(super) fn words(&self) -> String {
+        let faults = fault::words(&self.faults);
+        let bug = self.bug.map(|bug| format!(" --bug {}", bug.name())).unwrap_or_default();
+        format!("--only {faults} --load {} --seed {}{bug}", self.load, self.seed)
+    }
+
     pub(super) fn play(&self, ground: &mut Ground) -> Result<Report> {
         let mut play = Play::begin(self, ground)?;
         let (deadlocks, begun) = (play.store.deadlocks()?, Instant::now());
@@ -282,7 +336,8 @@ impl<'a> Play<'a> {
                     if is_beyond && (is_over.load(Ordering::Relaxed) || number >= MAX_RUNS) {
                         return Ok(());
                     }
-                    this.person.submit(number, &flows[number % flows.len()])?;
+                    let refusals = this.person.submit(number, &flows[number % flows.len()])?;
+                    this.note_refusals(refusals);
                     if pace == Pace::Pausing {
                         thread::sleep(pauses[number]);
                     }
@@ -330,6 +385,13 @@ impl<'a> Play<'a> {
         Ok(recovered)
     }
 
+    /// A submit that fails while the database is there is a finding, also if the next try succeeds.
+    fn note_refusals(&self, refusals: Vec<String>) {
+        if !self.case.faults.iter().any(Fault::is_outage) {
+            refusals.into_iter().for_each(|refusal| self.find(format!("a submit failed: {refusal}")));
+        }
+    }
+
     /// Attempts that end in a second, once what the faults cost has been returned.
     fn measure_recovered(&self) -> Result<f64> {
         let ended = "SELECT count(*) FROM attempts WHERE outcome = 'succeeded'";
@@ -367,6 +429,12 @@ impl<'a> Play<'a> {
                 self.expect_no_steps(node, begun, fault);
                 sleep_until(begun + LEASE * 2);
                 node.signal(Signal::CONT);
+            }
+            Fault::FreezeAll { .. } => {
+                let frozen = node.freeze_all();
+                self.expect_no_steps(node, begun + GUARDIAN_GRACE, fault);
+                sleep_until(begun + LEASE * 2);
+                frozen.into_iter().for_each(processes::thaw);
             }
             Fault::Cut { cut, for_ms, .. } => {
                 ground.network.cut(node.number, *cut, &ground.ports)?;
@@ -478,6 +546,7 @@ impl<'a> Play<'a> {
             Fault::Rest { for_ms } => sleep_until(begun + Duration::from_millis(*for_ms)),
             Fault::Kill { .. }
             | Fault::Freeze { .. }
+            | Fault::FreezeAll { .. }
             | Fault::Cut { .. }
             | Fault::Flap { .. }
             | Fault::Answers { .. }
@@ -634,3 +703,24 @@ fn sleep_until(moment: Instant) {
 }
 
 const _: () = assert!(PROXIED == NODES, "notifications are lost in proxies, and all nodes have to be deaf");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_is_printed_can_be_typed_again() {
+        let loads = [
+            Load::Random(12),
+            Load::Crowd(6),
+            Load::Long(3),
+            Load::Chain(8),
+            Load::Contended { runs: 40, submitters: 6 },
+        ];
+        for load in loads {
+            assert_eq!(load.to_string().parse::<Load>().expect("it was printed"), load);
+        }
+        assert!("random:0".parse::<Load>().is_err());
+        assert!("contended:40".parse::<Load>().is_err());
+    }
+}

@@ -1,5 +1,5 @@
 //! What is done to nodes, to their network and to the database, also in words that can be typed again: `kill:0:200`,
-//! `freeze:1`, `cut:2:in:4000`, `restart:immediate`, `outage:5000`, `answers:0:after:3`, …
+//! `freeze:1`, `freeze-all:1`, `cut:2:in:4000`, `restart:immediate`, `outage:5000`, `answers:0:after:3`, …
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +23,10 @@ pub(super) enum Fault {
     },
     /// SIGSTOP for twice the lease, then CONT.
     Freeze {
+        node: usize,
+    },
+    /// The same of the node and its warden.
+    FreezeAll {
         node: usize,
     },
     /// Cut off for so many milliseconds.
@@ -97,6 +101,7 @@ impl Fault {
             Self::Kill { node: any(dice), rest_ms: 0 },
             Self::Kill { node: any(dice), rest_ms: lease * 2 },
             Self::Freeze { node: any(dice) },
+            Self::FreezeAll { node: any(dice) },
             Self::Cut { node: any(dice), cut: Cut::Full, for_ms: lease + 1000 },
             Self::Cut { node: any(dice), cut: Cut::In, for_ms: lease + 1000 },
             Self::Cut { node: any(dice), cut: Cut::Out, for_ms: lease + 1000 },
@@ -125,6 +130,7 @@ impl Fault {
             Self::Kill { rest_ms: 0, .. } => "kill of a node, started again at once".to_owned(),
             Self::Kill { .. } => "kill of a node, started again later".to_owned(),
             Self::Freeze { .. } => "freeze of a node for twice the lease".to_owned(),
+            Self::FreezeAll { .. } => "freeze of a node and its warden for twice the lease".to_owned(),
             Self::Cut { cut, for_ms, .. } => {
                 let is_long = u128::from(*for_ms) > LEASE.as_millis();
                 let cut = match cut {
@@ -155,11 +161,32 @@ impl Fault {
         }
     }
 
+    /// Whether callers beside the nodes may see that the database is away.
+    pub(super) fn is_outage(&self) -> bool {
+        match self {
+            Self::Restart { .. } | Self::Restarts { .. } | Self::Outage { .. } => true,
+            Self::Kill { .. }
+            | Self::Freeze { .. }
+            | Self::FreezeAll { .. }
+            | Self::Cut { .. }
+            | Self::CutAll { .. }
+            | Self::Flap { .. }
+            | Self::Answers { .. }
+            | Self::Claims { .. }
+            | Self::Renewals { .. }
+            | Self::Deaf { .. }
+            | Self::Crash { .. }
+            | Self::SubmitCrash
+            | Self::Rest { .. } => false,
+        }
+    }
+
     /// Whom it hits alone.
     pub(super) fn node(&self) -> Option<usize> {
         match self {
             Self::Kill { node, .. }
             | Self::Freeze { node }
+            | Self::FreezeAll { node }
             | Self::Cut { node, .. }
             | Self::Flap { node, .. }
             | Self::Answers { node, .. }
@@ -175,6 +202,24 @@ impl Fault {
             | Self::Rest { .. } => None,
         }
     }
+}
+
+/// What `--only` takes for a case without faults.
+const NO_FAULTS: &str = "none";
+
+/// As `--only` takes them.
+pub(super) fn words(faults: &[Fault]) -> String {
+    if faults.is_empty() {
+        return NO_FAULTS.to_owned();
+    }
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+pub(super) fn parse_all(words: &str) -> Result<Vec<Fault>> {
+    if words == NO_FAULTS {
+        return Ok(Vec::new());
+    }
+    words.split(',').map(str::parse).collect()
 }
 
 fn any(dice: &mut Dice) -> usize {
@@ -195,6 +240,7 @@ impl fmt::Display for Fault {
         match self {
             Self::Kill { node, rest_ms } => write!(f, "kill:{node}:{rest_ms}"),
             Self::Freeze { node } => write!(f, "freeze:{node}"),
+            Self::FreezeAll { node } => write!(f, "freeze-all:{node}"),
             Self::Cut { node, cut, for_ms } => write!(f, "cut:{node}:{}:{for_ms}", word(&CUTS, cut)),
             Self::CutAll { for_ms } => write!(f, "cut:all:{for_ms}"),
             Self::Flap { node, times } => write!(f, "flap:{node}:{times}"),
@@ -235,6 +281,7 @@ impl FromStr for Fault {
         Ok(match words[..] {
             ["kill", at, rest] => Self::Kill { node: node(at)?, rest_ms: number(rest)? },
             ["freeze", at] => Self::Freeze { node: node(at)? },
+            ["freeze-all", at] => Self::FreezeAll { node: node(at)? },
             ["cut", "all", long] => Self::CutAll { for_ms: number(long)? },
             ["cut", at, cut, long] => {
                 Self::Cut { node: node(at)?, cut: one_of(&CUTS, cut)?, for_ms: number(long)? }
@@ -275,9 +322,11 @@ mod tests {
             Fault::SubmitCrash,
             Fault::Rest { for_ms: 7 },
         ]);
-        for fault in faults {
-            assert_eq!(fault.to_string().parse::<Fault>().expect("it was printed"), fault);
+        for fault in &faults {
+            assert_eq!(&fault.to_string().parse::<Fault>().expect("it was printed"), fault);
         }
+        assert_eq!(parse_all(&words(&faults)).expect("they were printed"), faults);
+        assert_eq!(parse_all(&words(&[])).expect("it was printed"), []);
         assert!("kill:7:0".parse::<Fault>().is_err());
         assert!("sleep".parse::<Fault>().is_err());
     }

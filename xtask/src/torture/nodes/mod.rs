@@ -79,9 +79,12 @@ pub(crate) struct Args {
     /// Choose the cases of an earlier run again
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Play one case alone, as a finding prints it: faults with a comma between them; with --seed
+    /// Play one case alone, as a finding prints it: faults with commas, or none; with --seed
     #[arg(long, value_name = "FAULTS", requires = "seed")]
     only: Option<String>,
+    /// What that case runs, as a finding prints it; two random graphs for each fault by default
+    #[arg(long, value_name = "LOAD", requires = "only")]
+    load: Option<String>,
     /// Hunt the seeded bugs alone: all of them, or one
     #[arg(long, value_name = "BUG", num_args = 0..=1, default_missing_value = "all")]
     bug: Option<String>,
@@ -138,7 +141,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     let mut ground = Ground::new(tortured.path().to_owned())?;
     let seed = args.seed.unwrap_or_else(super::fresh_seed);
     if let Some(faults) = &args.only {
-        return play_alone(&mut ground, faults, seed, args.bug.as_deref());
+        return play_alone(&mut ground, faults, seed, args);
     }
     note(&format!("seed {seed}"));
     let (mut dice, mut tally) = (Dice::new(seed), Tally::default());
@@ -196,7 +199,7 @@ fn crashes(dice: &mut Dice) -> Vec<Case> {
 
 fn case(faults: Vec<Fault>, dice: &mut Dice) -> Case {
     let seed = (dice.fraction() * f64::from(u32::MAX)) as u64;
-    Case { seed, load: Load::Random(2 * faults.len() as u32), faults, bug: None, patience: PATIENCE }
+    Case { seed, load: Load::beside(&faults), faults, bug: None, patience: PATIENCE }
 }
 
 fn bugs(wanted: &str) -> Result<Vec<Bug>> {
@@ -207,11 +210,13 @@ fn bugs(wanted: &str) -> Result<Vec<Bug>> {
     Ok(vec![bug])
 }
 
-fn play_alone(ground: &mut Ground, faults: &str, seed: u64, bug: Option<&str>) -> Result<()> {
-    let faults = faults.split(',').map(str::parse).collect::<Result<Vec<Fault>>>()?;
+fn play_alone(ground: &mut Ground, faults: &str, seed: u64, args: &Args) -> Result<()> {
+    let faults = fault::parse_all(faults)?;
+    let load = args.load.as_deref().map_or_else(|| Ok(Load::beside(&faults)), str::parse)?;
+    let bug = args.bug.as_deref();
     let bug =
         bug.map(|name| Bug::named(name).with_context(|| format!("there is no bug `{name}`"))).transpose()?;
-    let case = Case { seed, load: Load::Random(2 * faults.len() as u32), faults, bug, patience: PATIENCE };
+    let case = Case { seed, load, faults, bug, patience: PATIENCE };
     let mut tally = Tally::default();
     tally.add(&case, &case.play(ground)?);
     tally.print();

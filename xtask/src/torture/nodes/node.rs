@@ -96,6 +96,14 @@ impl Node {
         kill_process(Pid::from_child(child), signal).is_ok()
     }
 
+    /// Stops it and its warden. Returns whom to continue.
+    pub(super) fn freeze_all(&self) -> Vec<Pid> {
+        let life = self.life();
+        let Some(child) = &life.child else { return Vec::new() };
+        let whom = processes::warden_of(child).into_iter().chain([Pid::from_child(child)]);
+        whom.filter(|pid| processes::freeze(*pid)).collect()
+    }
+
     /// Of its present life.
     pub(super) fn pid(&self) -> Option<u32> {
         self.life().child.as_ref().map(Child::id)

@@ -68,8 +68,10 @@ impl Person {
         Ok(output.stdout)
     }
 
-    /// Says it again, with the same key, until it is acknowledged: the database may be away.
-    pub(super) fn submit(&self, number: usize, flow: &Flow) -> Result<()> {
+    /// Repeats it with the same key until it is acknowledged: the database may be away. Returns why
+    /// earlier tries failed.
+    pub(super) fn submit(&self, number: usize, flow: &Flow) -> Result<Vec<String>> {
+        let mut refusals = Vec::new();
         let (file, key) = (format!("flow{number}.yaml"), format!("key{number}"));
         fs::write(self.dir.join(&file), flow.yaml())?;
         let until = Instant::now() + Duration::from_secs(60);
@@ -80,12 +82,15 @@ impl Person {
                     break said["run"].as_str().context("submit names no run")?.to_owned();
                 }
                 Err(error) if Instant::now() > until => return Err(error),
-                Err(_) => thread::sleep(Duration::from_millis(200)),
+                Err(error) => {
+                    refusals.push(error.to_string());
+                    thread::sleep(Duration::from_millis(200));
+                }
             }
         };
         let submitted = Submitted { key, flow: flow.clone(), run: Some(run) };
         self.known.lock().expect("nobody panics with it").push(submitted);
-        Ok(())
+        Ok(refusals)
     }
 
     /// Dies with the commit of its submit, before it could say so.

@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use laneway_torture::Bug;
 
 use super::case::{Case, Report};
+use super::fault;
 use crate::stage::note;
 
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ impl Tally {
         }
         self.recoveries.extend(&report.recoveries);
         self.findings += report.findings.len();
-        let faults = words(case);
+        let faults = fault::words(&case.faults);
         let found = report.findings.len();
         note(&format!(
             "{} {} runs, {} tasks, {} lost, {found} findings: {faults}",
@@ -47,7 +48,7 @@ impl Tally {
         ));
         if found > 0 {
             report.findings.iter().take(12).for_each(|finding| note(&format!("    {finding}")));
-            note(&format!("    again: cargo xtask torture nodes --only {faults} --seed {}", case.seed));
+            note(&format!("    again: cargo xtask torture nodes {}", case.words()));
             if let Some(kept) = &report.kept {
                 note(&format!("    see {}", kept.display()));
             }
@@ -118,9 +119,4 @@ impl Tally {
         ensure!(missed.is_empty(), "the checker does not see the bugs {}", missed.join(", "));
         Ok(())
     }
-}
-
-/// As `--only` takes them.
-fn words(case: &Case) -> String {
-    case.faults.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -38,7 +38,9 @@ pub(crate) async fn begin(
     };
     let begun = worker.app.store.begin_effect(claim, new).await.map_err(Worker::refusal)?;
     Ok(Json(match begun {
-        Begun::Run { token } => wire::BegunEffect { id: token, ..told(EffectAnswer::Run, None) },
+        Begun::Run { token, fence } => {
+            wire::BegunEffect { id: token, fence, ..told(EffectAnswer::Run, None) }
+        }
         Begun::Recorded(EffectResult { lacks: Some(why), .. }) => told(EffectAnswer::Lacking, Some(why)),
         Begun::Recorded(result) => {
             let result = serde_json::from_slice(&result.stdout).unwrap_or(Value::Null);
@@ -94,7 +96,7 @@ pub(crate) async fn commit(
 }
 
 fn told(answer: EffectAnswer, why: Option<String>) -> wire::BegunEffect {
-    wire::BegunEffect { answer, id: String::new(), result: Value::Null, why }
+    wire::BegunEffect { answer, id: String::new(), fence: None, result: Value::Null, why }
 }
 
 fn checked(name: &str, key: &str, execution: &str) -> Answer<EffectId> {

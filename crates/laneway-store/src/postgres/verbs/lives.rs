@@ -23,6 +23,7 @@ use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{FollowUp, record, work};
 use crate::postgres::link::{Begin, Link, Sql, sql};
+use crate::postgres::lock_order::Acquisition;
 use crate::postgres::migrate::KNOWN;
 use crate::postgres::read::{self, claim_of, run_of};
 use crate::postgres::row;
@@ -86,9 +87,10 @@ pub(in crate::postgres) async fn offer_containers(
     };
     let offer = Offer { has_container: answers, ..offer };
     let (is_draining, text): (bool, String) = (found.try_get(2)?, offer::to_text(&offer));
-    let mut flight = link.flight();
     // Before anything is removed: who makes a class now and has read the old offer adds what is removed here.
-    flight.ask(sql!("classes_lock"), Vec::new());
+    let lock = link.locks.acquire_classes()?;
+    let mut flight = link.flight();
+    lock.send(&mut flight);
     flight.ask(sql!("session_reoffer", TEXT, TEXT), vec![&id, &text]);
     flight.ask(sql!("takers_of_others_remove", TEXT), vec![&id]);
     flight.land().await?;
@@ -228,11 +230,10 @@ pub(in crate::postgres) async fn drain(
     let answers = flight.land().await?;
     let [told, all] = answers.as_slice() else { return Ok(Vec::new()) };
     let ids: Vec<String> = told.iter().map(|found| row::text(found, 0)).collect::<Done<_>>()?;
+    // As in `offer_containers`.
+    let lock = if ids.is_empty() { Acquisition::default() } else { link.locks.acquire_classes()? };
     let mut flight = link.flight();
-    if !ids.is_empty() {
-        // As in `offer_containers`.
-        flight.ask(sql!("classes_lock"), Vec::new());
-    }
+    lock.send(&mut flight);
     for id in &ids {
         flight.ask(sql!("takers_remove", TEXT), vec![id]);
     }

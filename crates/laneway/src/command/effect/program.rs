@@ -18,6 +18,15 @@ use crate::env;
 /// A process in the background may hold the output open for ever: it is not waited for longer once the command itself has ended.
 const DRAIN: Duration = Duration::from_secs(1);
 
+/// What the command gets in its environment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Granted<'a> {
+    /// `LANEWAY_EFFECT_ID`.
+    pub(super) token: &'a str,
+    /// `LANEWAY_FENCE`, of a step with a lock.
+    pub(super) fence: Option<&'a str>,
+}
+
 pub(super) enum Ended {
     Exited {
         code: i32,
@@ -38,7 +47,7 @@ pub(super) enum Ended {
     clippy::disallowed_methods,
     reason = "inside of a step, in whose cgroup it stays: the warden finds it as any other"
 )]
-pub(super) fn run(argv: &[String], token: &str, inside: &str) -> Ended {
+pub(super) fn run(argv: &[String], granted: Granted<'_>, inside: &str) -> Ended {
     let not_started = |why: String, code| Ended::NotStarted { code, why };
     // A step that is to end is asked as a whole: the command is asked too, and what it says of its end is still to be recorded.
     let _runtime = match deaf() {
@@ -47,8 +56,12 @@ pub(super) fn run(argv: &[String], token: &str, inside: &str) -> Ended {
     };
     let own = own_output();
     let mut command = Command::new(&argv[0]);
-    command.args(&argv[1..]).env(env::EFFECT_ID, token).stdout(Stdio::piped());
+    command.args(&argv[1..]).env(env::EFFECT_ID, granted.token).stdout(Stdio::piped());
     command.env(env::EFFECTS_AROUND, format!("{} {inside}", env::effects_around()).trim_start());
+    // The script may have unset it, or set another one.
+    if let Some(fence) = granted.fence {
+        command.env(env::FENCE, fence);
+    }
     if let Some(own) = &own {
         command.env(env::OUTPUT, own);
     }
