@@ -129,7 +129,7 @@ codes! {
     NoSuchEffect = "no_such_effect", NOT_FOUND;
     /// The effect is running just now.
     EffectRuns = "effect_runs", CONFLICT;
-    /// The Idempotency-Key was used for a run of another workflow.
+    /// The Idempotency-Key was used for a run of another workflow or version, or with other parameters.
     KeyTaken = "key_taken", CONFLICT;
     /// The same is being done just now: ask again in a moment.
     UnderWay = "under_way", CONFLICT;

@@ -138,8 +138,8 @@ pub enum Error {
     NotABackup { path: PathBuf, why: String },
     #[error("{} is another key to secrets than the one in the copy", path.display())]
     OtherSecretKey { path: PathBuf },
-    #[error("the key `{key}` is that of run {} of `{workflow}`", run.short())]
-    KeyTaken { key: String, run: RunId, workflow: String },
+    #[error("the key `{key}` belongs to run {}, which differs: {differs}", run.short())]
+    KeyTaken { key: String, run: RunId, differs: String },
     #[error("a run with the key `{key}` is just being submitted")]
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
@@ -313,8 +313,8 @@ impl Error {
             Self::SetAside { run, .. } => Some(format!(
                 "`laneway doctor` says more; `laneway doctor --release {run}` brings it back once it is mended"
             )),
-            Self::KeyTaken { .. } => {
-                Some("a key stands for one run; choose another one for a run of another workflow".to_owned())
+            Self::KeyTaken { run, .. } => {
+                Some(format!("use another key for a new run; `laneway show {}` shows that one", run.short()))
             }
             Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
             Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),

@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::with_item;
 use crate::layer::NewLayer;
-use crate::submission_key;
+use crate::submission_key::{self, KeyedRun};
 use crate::tally::{GateWaits, Spread};
 
 #[derive(Debug, Clone)]
@@ -205,13 +205,15 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// Refuses to give the run that has its key for one of another workflow: a key that somebody chose twice.
-    pub(crate) fn check_known(&self, run: RunId, workflow: &str) -> Result<(), Error> {
-        match &self.key {
-            Some(key) if workflow != self.plan.workflow.name && !submission_key::is_own(key) => {
-                Err(Error::KeyTaken { key: key.clone(), run, workflow: workflow.to_owned() })
-            }
-            Some(_) | None => Ok(()),
+    /// Compares this submission with the run that has its key already.
+    ///
+    /// # Errors
+    /// `KeyTaken` if the workflow, the version or the parameters differ. Keys that Laneway makes are exempt.
+    pub(crate) fn check_known(&self, known: &KeyedRun) -> Result<(), Error> {
+        let Some(key) = self.key.as_ref().filter(|key| !submission_key::is_own(key)) else { return Ok(()) };
+        match known.difference(&self.plan, &self.params) {
+            Some(differs) => Err(Error::KeyTaken { key: key.clone(), run: known.run, differs }),
+            None => Ok(()),
         }
     }
 

@@ -59,6 +59,30 @@ fn submission_with_a_key_is_made_once() {
     let one = place.json("submit flow.yaml --key nightly --json");
     let two = place.json("submit flow.yaml --key nightly --json");
     assert_eq!(one["run"], two["run"]);
+#[test]
+fn key_of_a_run_that_differs_is_refused_with_what_differs() {
+    let place = Place::with(
+        "flow.yaml",
+        "params: {date: {type: string, required: true}}\nsteps: {a: {run: 'true'}}\n",
+    );
+    place.laneway("submit flow.yaml --key nightly -p date=mon");
+    assert_snapshot!(place.laneway("submit flow.yaml --key nightly -p date=tue"), @r##"
+    $ laneway submit flow.yaml --key nightly -p date=tue
+    exit code 2
+    ----- stdout
+    ----- stderr
+      flow.yaml (73 bytes)
+    error: the key `nightly` belongs to run [id], which differs: `date` "mon", now "tue"
+    hint: use another key for a new run; `laneway show [id]` shows that one
+    "##);
+    place.write("flow.yaml", "params: {date: {type: string, required: true}}\nsteps: {a: {run: 'false'}}\n");
+    let edited = place.laneway("submit flow.yaml --key nightly -p date=mon");
+    assert_eq!(edited.code, Some(2), "{edited}");
+    assert!(edited.stderr.contains("which differs: version "), "{edited}");
+    place.write("other.yaml", FLOW);
+    let other = place.laneway("submit other.yaml --key nightly");
+    assert_eq!(other.code, Some(2), "{other}");
+    assert!(other.stderr.contains("which differs: workflow `flow`, now `other`"), "{other}");
     assert_eq!(place.json("runs --json").as_array().map(Vec::len), Some(1));
 }
 

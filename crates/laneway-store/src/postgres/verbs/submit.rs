@@ -29,6 +29,7 @@ use crate::postgres::lock_order::lock_runs;
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
+use crate::submission_key::KeyedRun;
 
 pub(in crate::postgres) async fn submit(
     shelf: &Shelf,
@@ -145,7 +146,8 @@ pub(in crate::postgres) async fn submit(
 fn known(found: &Row, submission: &Submission) -> Done<RunId> {
     let run = row::word(found, 0, "run id", RunId::parse)?;
     if let Some(workflow) = row::maybe_text(found, 1)? {
-        submission.check_known(run, &workflow)?;
+        let (version, params) = (row::text(found, 2)?, row::text(found, 3)?);
+        submission.check_known(&KeyedRun::new(run, workflow, version, &params)?)?;
     }
     Ok(run)
 }
