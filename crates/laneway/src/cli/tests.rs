@@ -52,6 +52,17 @@ fn every_command_ends_its_help_with_an_example() {
 }
 
 #[test]
+fn help_is_ascii_and_reads_the_same_in_every_locale() {
+    let mut others = Vec::new();
+    walk(&Cli::command(), "", &mut |command, path| {
+        if !command.clone().render_long_help().to_string().is_ascii() {
+            others.push(path.to_owned());
+        }
+    });
+    assert!(others.is_empty(), "not ASCII: {}", others.join(", "));
+}
+
+#[test]
 fn whatever_is_read_can_be_read_by_programs() {
     let (mut lacking, mut needless) = (Vec::new(), Vec::new());
     walk(&Cli::command(), "", &mut |command, path| {

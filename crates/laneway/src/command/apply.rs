@@ -23,7 +23,7 @@ use crate::text;
 #[command(after_help = "Example:\n  laneway apply nightly.yaml\n  laneway start nightly\n\n\
     The directory of the file is packed with it, without what `.lanewayignore` names (as in .gitignore), so that its\n\
     scripts are there on whichever node its steps run. What is shipped is listed before it leaves. Files that look like\n\
-    credentials (.env, private keys, …) and files above 8 MiB are refused unless --include names them. Applying what\n\
+    credentials (.env, private keys, ...) and files above 8 MiB are refused unless --include names them. Applying what\n\
     has not changed does nothing.")]
 pub(crate) struct Args {
     /// Workflow files; all of them are read before any is applied

@@ -54,11 +54,15 @@ fn submitted_run_waits_for_a_worker_and_says_so() {
 }
 
 #[test]
+#[test]
 fn submission_with_a_key_is_made_once() {
     let place = Place::with("flow.yaml", FLOW);
     let one = place.json("submit flow.yaml --key nightly --json");
     let two = place.json("submit flow.yaml --key nightly --json");
     assert_eq!(one["run"], two["run"]);
+    assert_eq!(place.json("runs --json").as_array().map(Vec::len), Some(1));
+}
+
 #[test]
 fn key_of_a_run_that_differs_is_refused_with_what_differs() {
     let place = Place::with(
@@ -485,15 +489,18 @@ fn clean_environment_is_that_of_a_worker() {
     run("run flow.yaml --clean-env");
     run("run flow.yaml --clean-env --pass-env REGION");
     run("retry last --from a --clean-env");
-    let worker = place.spawn("worker --shutdown-grace 1s");
-    place.laneway("submit flow.yaml");
-    until("the worker's", || place.read("told").lines().count() == 5);
-    worker.signal(Signal::TERM);
-    worker.wait();
-    assert_eq!(
-        place.read("told"),
-        "eu t C.UTF-8\nnone none C.UTF-8\neu none C.UTF-8\nnone none C.UTF-8\nnone none C.UTF-8\n"
-    );
+    let of_worker = |args: &str, lines: usize| {
+        let line = format!("worker --shutdown-grace 1s{args}");
+        let worker = place.spawn_with(&line, &[("REGION", "eu"), ("TOKEN", "t")]);
+        place.laneway("submit flow.yaml");
+        until("the worker's", || place.read("told").lines().count() == lines);
+        worker.signal(Signal::TERM);
+        worker.wait();
+    };
+    of_worker("", 5);
+    of_worker(" --pass-env REGION", 6);
+    let (all, none, passed) = ("eu t C.UTF-8\n", "none none C.UTF-8\n", "eu none C.UTF-8\n");
+    assert_eq!(place.read("told"), [all, none, passed, none, none, passed].concat());
 }
 
 #[test]
