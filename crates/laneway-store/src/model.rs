@@ -11,6 +11,7 @@ use laneway_core::child::Parent;
 use laneway_core::class::Offer;
 use laneway_core::event::{Closing, PauseScope};
 use laneway_core::expression::Scope;
+use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key::{self, TaskKeys};
@@ -581,6 +582,24 @@ pub struct RunSummary {
     pub closing: Option<Closing>,
     /// What keeps it paused, while something does.
     pub paused: Vec<PauseScope>,
+    /// When its first task started.
+    pub first_task_at: Option<Millis>,
+    /// Why no live node can take it, if nothing of it was executed yet.
+    pub without_node: Option<String>,
+}
+
+impl RunSummary {
+    /// Returns whether it may turn out that no live node can take it.
+    pub(crate) fn may_lack_node(&self, is_local: bool) -> bool {
+        let is_untouched = |status: TaskStatus| {
+            matches!(status, TaskStatus::Pending | TaskStatus::Available | TaskStatus::Skipped)
+        };
+        !is_local
+            && self.status == Some(RunStatus::Running)
+            && self.closing.is_none()
+            && self.paused.is_empty()
+            && self.counts.iter().all(|(status, _)| is_untouched(*status))
+    }
 }
 
 /// Why a run is in the quarantine.
@@ -607,6 +626,8 @@ pub struct RunView {
     pub set_aside: Option<SetAside>,
     /// By position: why it waits; `None` for what runs or has ended.
     pub causes: Vec<Option<Cause>>,
+    /// When its first task started.
+    pub first_task_at: Option<Millis>,
 }
 
 /// A task as it is shown.
@@ -654,6 +675,34 @@ impl ItemsAsked {
 }
 
 impl RunView {
+    /// Returns why no live node can take the run, if nothing of it was executed yet.
+    pub fn without_node(&self) -> Option<&Cause> {
+        let state = &self.state;
+        if self.placed == Placed::Local
+            || state.status != RunStatus::Running
+            || state.closing.is_some()
+            || !state.paused.is_empty()
+        {
+            return None;
+        }
+        let mut found = None;
+        for (task, cause) in state.tasks.iter().zip(&self.causes) {
+            let at_node = cause.as_ref().filter(|cause| cause.gate == Gate::Node.as_str());
+            match task.status {
+                TaskStatus::Pending | TaskStatus::Skipped => {}
+                TaskStatus::Available if at_node.is_some() => {}
+                TaskStatus::Available
+                | TaskStatus::Running
+                | TaskStatus::Parked
+                | TaskStatus::Succeeded
+                | TaskStatus::Failed
+                | TaskStatus::Canceled => return None,
+            }
+            found = found.or(at_node);
+        }
+        found
+    }
+
     /// Of a view of a part of a run: the items of a step that it was read for.
     pub(crate) fn items(self, asked: &ItemsAsked) -> Vec<TaskView> {
         let is_asked = |view: &TaskView| {

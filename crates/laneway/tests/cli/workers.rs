@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::place::{Place, Running, text, until};
+use crate::postgres::schema;
 use crate::serve::Served;
 
 const FLOW: &str = "
@@ -54,6 +55,49 @@ fn submitted_run_waits_for_a_worker_and_says_so() {
 }
 
 #[test]
+fn a_run_that_no_worker_can_take_is_queued_with_its_cause() {
+    is_queued_with_its_cause(&Place::new());
+}
+
+#[test]
+fn a_run_that_no_worker_can_take_is_queued_with_its_cause_on_postgres_too() {
+    is_queued_with_its_cause(&Place::with("laneway.toml", &format!("store = \"{}\"\n", schema())));
+}
+
+fn is_queued_with_its_cause(place: &Place) {
+    place
+        .write("flow.yaml", "steps: {a: {run: 'true', runs_on: {zone: eu}}, b: {needs: [a], run: 'true'}}\n");
+    place.laneway("submit flow.yaml");
+    let run = place.json("runs --json")[0].clone();
+    assert_eq!(run["status"], "queued", "{run}");
+    assert!(text(&run["cause"]).contains("no node is alive"), "{run}");
+    let list = place.laneway("runs");
+    assert!(list.stdout.contains("queued") && list.stderr.contains("1 run queued: no live node"), "{list}");
+    let shown = place.laneway("show last");
+    assert!(shown.stdout.contains(" queued\n") && shown.stdout.contains("no node is alive"), "{shown}");
+    let shown = place.json("show last --json");
+    assert_eq!(shown["status"], "queued");
+    assert!(text(&shown["cause"]).contains("no node is alive"), "{shown}");
+    assert!(place.laneway("top --once --size 80x24").stdout.contains("queued"));
+    let listed = |status: &str| {
+        let runs = place.json(&format!("runs --status {status} --json"));
+        runs.as_array().map(Vec::len)
+    };
+    assert_eq!([listed("queued"), listed("running")], [Some(1), Some(0)]);
+    // A worker that cannot take it changes the cause alone.
+    let us = worker(place, "--label zone=us --node-address us");
+    let run = place.json("runs --json")[0].clone();
+    assert!(run["status"] == "queued" && text(&run["cause"]).contains("us has zone=us"), "{run}");
+    let eu = worker(place, "--label zone=eu --node-address eu");
+    until("the end of the run", || status(place) == "succeeded");
+    let shown = place.laneway("show last");
+    assert!(shown.stdout.contains(" for its first task\n") && !shown.stdout.contains("queued"), "{shown}");
+    for worker in [us, eu] {
+        worker.signal(Signal::TERM);
+        worker.wait();
+    }
+}
+
 #[test]
 fn submission_with_a_key_is_made_once() {
     let place = Place::with("flow.yaml", FLOW);
