@@ -47,13 +47,15 @@ pub struct NewSession {
     /// A worker that is elsewhere, by the id of the token with which it came: it lives by its lease, whatever becomes of
     /// the process through which it came.
     pub token: Option<String>,
+    /// Its process starts what schedules and other triggers are due: `laneway worker` and `serve` do.
+    pub fires: bool,
 }
 
 impl NewSession {
     /// A node for its own runs.
     pub fn ephemeral(node: impl Into<String>, slots: u32) -> Self {
         let (pid, lease) = (std::process::id(), Lease::default());
-        Self { node: node.into(), pid, slots, offer: None, lease, token: None }
+        Self { node: node.into(), pid, slots, offer: None, lease, token: None, fires: false }
     }
 }
 
@@ -908,6 +910,8 @@ pub struct NodeView {
     /// `None` for one that runs its own run only.
     pub offer: Option<Offer>,
     pub is_draining: bool,
+    /// Its process starts what schedules and other triggers are due.
+    pub fires: bool,
     /// When it last said that it lives; of a node whose process can be looked at, when it last said what it has done.
     pub renewed_at: Millis,
     /// For how long it has not renewed its lease, if it has missed more than one renewal: it is frozen, or cut off.

@@ -26,6 +26,9 @@ pub struct Node {
     pub engines: Vec<String>,
     /// `takes work`, `draining` or `runs its own`.
     pub state: String,
+    /// Whether it starts what schedules and other triggers are due.
+    #[serde(default)]
+    pub fires: bool,
     pub observed_at: Moment,
     pub renewed_at: Moment,
     pub last_active_at: Option<Moment>,
@@ -198,6 +201,7 @@ impl From<&model::NodeView> for Node {
             labels: node.offer.as_ref().map(labels),
             engines: node.offer.as_ref().map(engines).unwrap_or_default(),
             state,
+            fires: node.fires,
             observed_at: Moment(node.observed_at),
             renewed_at: Moment(node.renewed_at),
             last_active_at: node.last_active_at.map(Moment),

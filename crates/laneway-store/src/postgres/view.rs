@@ -353,6 +353,7 @@ pub(super) async fn nodes(
             lost_sessions: row::number(&found, 13)?,
             observed_at,
             held: row::number(&found, 7)?,
+            fires: found.try_get(16)?,
             claims: node_claims(link, shelf, session, claims).await?,
         });
     }

@@ -327,6 +327,7 @@ pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> 
             lost_sessions: row.get(13)?,
             observed_at,
             held: row.get(7)?,
+            fires: row.get(15)?,
             claims: node_claims(connection, &shared.plans, session, claims)?,
         });
     }

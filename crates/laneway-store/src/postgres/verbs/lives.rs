@@ -43,8 +43,8 @@ pub(in crate::postgres) async fn register(
     let ttl = i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX);
     let mut flight = link.begin(Begin::Write);
     flight.ask(
-        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT, INT8),
-        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer, &node.token, &KNOWN],
+        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT, INT8, BOOL),
+        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer, &node.token, &KNOWN, &node.fires],
     );
     let answers = if node.offer.is_some() { flight.land().await? } else { flight.commit().await? };
     if answers.first().is_none_or(Vec::is_empty) {

@@ -37,7 +37,8 @@ pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewS
         offer,
         node.token,
         node.token.as_ref().map(|_| i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX / 2)),
-        KNOWN
+        KNOWN,
+        node.fires
     ])?;
     if registered == 0 {
         return Ok(Some(txn.connection.pragma_query_value(None, "user_version", |row| row.get(0))?));
