@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Apply(command::apply::Args),
     /// List the workflows that were applied
     Workflows(command::workflows::Args),
+    /// Remove a workflow that was applied
+    Workflow(command::workflow::Args),
     /// Start a workflow that was applied or has run before, by its name
     Start(command::start::Args),
     /// Submit a run for workers to take

@@ -31,8 +31,9 @@ use crate::wire;
 
 pub use apply::{apply, apply_plan, bring};
 pub use change::{
-    Author, advance, cancel, clear_results, create_token, drain, pause, pause_triggers, retry, revoke_token,
-    rotate_token, set_limit, settle_cancel, settle_effect, signal, skip,
+    Author, advance, cancel, clear_results, create_token, drain, pause, pause_triggers, remove_limit,
+    remove_triggers, remove_workflow, retry, revoke_token, rotate_token, set_limit, settle_cancel,
+    settle_effect, signal, skip,
 };
 pub use documents::Documents;
 pub use explain::{explain_run, explain_step};

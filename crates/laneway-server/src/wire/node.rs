@@ -103,6 +103,12 @@ pub struct Drained {
     pub sessions: Vec<SessionId>,
 }
 
+/// A limit, a workflow or its triggers that were removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Removed {
+    pub name: String,
+}
+
 /// A named limit, and how far it is used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Limit {

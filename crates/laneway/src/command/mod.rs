@@ -50,6 +50,7 @@ pub(crate) mod warden;
 pub(crate) mod watch;
 pub(crate) mod web;
 pub(crate) mod worker;
+pub(crate) mod workflow;
 pub(crate) mod workflows;
 
 use std::net::SocketAddr;
@@ -265,6 +266,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         | Command::Graph(_)
         | Command::Schema(_)
         | Command::Openapi(_)
+        | Command::Workflow(_)
         | Command::Workflows(_)
         | Command::Start(_)
         | Command::Submit(_)
@@ -313,6 +315,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         Command::Schema(args) => schema::execute(context, args),
         Command::Settings(args) => settings::execute(context, args),
         Command::Apply(args) => apply::execute(context, args).await,
+        Command::Workflow(args) => workflow::execute(context, args).await,
         Command::Workflows(args) => workflows::execute(context, args).await,
         Command::Start(args) => start::execute(context, args).await,
         Command::Submit(args) => submit::execute(context, args).await,

@@ -44,6 +44,16 @@ enum What {
         /// The workflow's name
         workflow: String,
     },
+    /// Forget what starts a workflow by itself, until it is applied again
+    #[command(
+        visible_alias = "remove",
+        after_help = "Example:\n  laneway schedule rm nightly\n\n\
+            Its schedules, webhooks and `after` are forgotten; its runs and the workflow itself stay."
+    )]
+    Rm {
+        /// The workflow's name
+        workflow: String,
+    },
     /// Let it start by itself again, from now on
     #[command(after_help = "Example:\n  laneway schedule resume nightly")]
     Resume {
@@ -97,6 +107,12 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             let paused = context.face()?.pause_triggers(&workflow, true).await?;
             let since = if paused.changed { "" } else { ", as before: it was paused already" };
             context.printer.line(&format!("{workflow} starts by itself no more{since}"))?;
+        }
+        What::Rm { workflow } => {
+            context.face()?.remove_triggers(&workflow).await?;
+            context
+                .printer
+                .line(&format!("{workflow} starts by itself no more, until it is applied again"))?;
         }
         What::Resume { workflow } => {
             if !context.face()?.pause_triggers(&workflow, false).await?.changed {

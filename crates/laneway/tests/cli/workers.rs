@@ -99,6 +99,52 @@ fn is_queued_with_its_cause(place: &Place) {
 }
 
 #[test]
+fn limits_schedules_and_workflows_are_removed() {
+    removes(&Place::new(), "");
+}
+
+#[test]
+fn limits_schedules_and_workflows_are_removed_through_a_server() {
+    let place = Place::new();
+    let server = Served::start(&place, &["--no-worker"]);
+    removes(&place, &format!(" --server {}", server.url()));
+}
+
+fn removes(place: &Place, at: &str) {
+    let ok = |line: &str| {
+        let outcome = place.laneway(&format!("{line}{at}"));
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        outcome.stdout
+    };
+    let refused = |line: &str, why: &str| {
+        let outcome = place.laneway(&format!("{line}{at}"));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        assert!(outcome.stderr.contains(why) && outcome.stderr.contains("hint: "), "{outcome}");
+    };
+    place.write("nightly.yaml", "schedule: {cron: \"0 2 1 1 *\"}\nsteps: {a: {run: 'true', limits: [db]}}\n");
+    ok("limit set db 1");
+    ok("apply nightly.yaml");
+    ok("submit nightly.yaml");
+    refused("limit rm db", "the limit `db` is in use: ");
+    refused("workflow rm nightly", "in use: 1 run has not ended, and 1 trigger fires");
+    assert_eq!(ok("schedule rm nightly"), "nightly starts by itself no more, until it is applied again\n");
+    refused("schedule rm nightly", "no schedule or other trigger starts `nightly`");
+    refused("workflow rm nightly", "in use: 1 run has not ended\n");
+    ok("cancel last --now");
+    assert_eq!(ok("limit rm db"), "limit db is removed\n");
+    assert_eq!(ok("workflow rm nightly"), "workflow nightly is removed; its runs stay\n");
+    refused("workflow rm nightly", "nightly");
+    assert!(ok("runs").contains("nightly"));
+    refused("start nightly", "nightly");
+    let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");
+    let mut audit =
+        store.prepare("SELECT act FROM audit WHERE act LIKE 'remove%' ORDER BY seq").expect("the log");
+    let acts = audit.query_map((), |row| row.get::<_, String>(0)).expect("entries");
+    let acts: Vec<String> = acts.collect::<Result<_, _>>().expect("text");
+    assert_eq!(acts, ["remove_triggers", "remove_limit", "remove_workflow"]);
+}
+
+#[test]
 fn submission_with_a_key_is_made_once() {
     let place = Place::with("flow.yaml", FLOW);
     let one = place.json("submit flow.yaml --key nightly --json");

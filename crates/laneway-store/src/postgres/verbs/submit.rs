@@ -195,7 +195,7 @@ async fn declare_limits(link: &Link, submission: &Submission, now: Millis) -> Do
         return Ok(());
     }
     let mut stored: BTreeMap<String, Limit> = BTreeMap::new();
-    for found in link.rows(sql!("limit", TEXT_ARRAY), &[&names]).await? {
+    for found in link.rows(sql!("limits_named", TEXT_ARRAY), &[&names]).await? {
         let limit = row::word(&found, 1, "limit", |text| Limit::parse(text).ok())?;
         stored.insert(row::text(&found, 0)?, limit);
     }
