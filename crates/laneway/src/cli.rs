@@ -130,6 +130,9 @@ pub(crate) enum Command {
     Settings(command::settings::Args),
     /// Print a completion script for a shell
     Completions(command::completions::Args),
+    /// Print what a shell completes of runs and steps
+    #[command(name = "__complete", hide = true)]
+    Complete(command::complete::Args),
     /// Write manual pages, one for each command
     #[command(hide = true)]
     Man(command::man::Args),

@@ -7,6 +7,7 @@ pub(crate) mod artifacts;
 pub(crate) mod backup;
 pub(crate) mod cache;
 pub(crate) mod cancel;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod effect;
@@ -295,6 +296,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         | Command::Effect(_)
         | Command::Skip(_)
         | Command::Settings(_)
+        | Command::Complete(_)
         | Command::Completions(_)
         | Command::Init(_)
         | Command::Man(_)
@@ -356,6 +358,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         Command::Man(args) => man::execute(context, &args),
         Command::Top(args) => top::execute(context, args).await,
         Command::Watch(args) => watch::execute(context, args).await,
+        Command::Complete(args) => complete::execute(context, args).await,
         Command::Completions(args) => completions::execute(context, args),
         // Before there is a runtime, in lib.rs.
         Command::Effect(_) => unreachable!("it has ended before there was a runtime"),

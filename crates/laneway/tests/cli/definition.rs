@@ -280,6 +280,36 @@ fn schema_is_a_json_schema_that_accepts_the_document() {
     assert!(!validator.is_valid(&json!({ "steps": { "a": { "rum": "echo" } } })));
 }
 
+/// In a real shell, with the script that people load.
+#[test]
+fn runs_and_steps_are_completed_in_bash() {
+    let place = Place::with("flow.yaml", "steps: {fetch: {run: 'true'}, format: {run: 'true'}}\n");
+    assert_eq!(place.laneway("run flow.yaml").code, Some(0));
+    place.write("laneway.bash", &place.laneway("completions bash").stdout);
+    let run = place.json("show last --json")["run"].as_str().expect("an id").to_owned();
+    let complete = |line: &str| {
+        let script = format!(
+            "laneway() {{ {program} \"$@\"; }}; . ./laneway.bash\n\
+             COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+             _laneway_with_runs laneway \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            program = env!("CARGO_BIN_EXE_laneway"),
+        );
+        let mut command = std::process::Command::new("bash");
+        command.args(["--norc", "-c", &script]).current_dir(place.path(""));
+        let outcome = place.outcome(line, command);
+        assert_eq!(outcome.stderr, "", "{outcome}");
+        outcome.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let short = &run[run.len() - 12..run.len() - 4];
+    assert_eq!(complete("laneway show ''"), ["last", short]);
+    assert_eq!(complete("laneway show la"), ["last"]);
+    assert_eq!(complete("laneway explain last ''"), ["fetch", "format"]);
+    assert_eq!(complete(&format!("laneway logs {short} fo")), ["format"]);
+    assert!(complete("laneway sho").contains(&"show".to_owned()), "commands are completed as before");
+    assert!(complete("laneway show --js").contains(&"--json".to_owned()));
+}
+
 #[test]
 fn completions_exist_for_the_shells() {
     let place = Place::new();
