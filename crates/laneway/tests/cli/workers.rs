@@ -145,6 +145,26 @@ fn removes(place: &Place, at: &str) {
 }
 
 #[test]
+fn every_pool_is_drained_at_once() {
+    let place = Place::new();
+    let worker = worker(&place, "--node-address one");
+    assert!(place.laneway("pool drain --all").stderr.contains("no node keeps a pool"));
+    let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");
+    for (name, image) in [("agents", "busybox:1"), ("shared", "busybox:2")] {
+        let keep = "INSERT INTO pools (session, name, image, max) SELECT id, ?1, ?2, 3 FROM sessions";
+        store.execute(keep, [name, image]).expect("a pool");
+    }
+    let told = place.json("pool drain --all --json");
+    assert_eq!((&told[0]["pool"], &told[1]["pool"]), (&"agents".into(), &"shared".into()), "{told}");
+    let told = place.laneway("pool drain --all --node one").stdout;
+    assert!(told.contains("busybox:1  agents is drained") && told.contains("shared is drained"), "{told}");
+    assert_eq!(place.laneway("pool drain agents --all").code, Some(2));
+    assert_eq!(place.laneway("pool drain").code, Some(2));
+    worker.signal(Signal::TERM);
+    worker.wait();
+}
+
+#[test]
 fn submission_with_a_key_is_made_once() {
     let place = Place::with("flow.yaml", FLOW);
     let one = place.json("submit flow.yaml --key nightly --json");

@@ -24,6 +24,7 @@ use crate::postgres::fault::Done;
 use crate::postgres::follow::{FollowUp, record, work};
 use crate::postgres::link::{Begin, Link, Sql, sql};
 use crate::postgres::migrate::KNOWN;
+use crate::postgres::pools;
 use crate::postgres::read::{self, claim_of, run_of};
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
@@ -403,6 +404,11 @@ pub(in crate::postgres) async fn reap(
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.ask(sql!("reap_runs", TEXT), vec![&id]);
+    flight.land().await?;
+    if takes_others {
+        pools::end_left_behind(link, terms, session).await?;
+    }
+    let mut flight = link.flight();
     flight.ask(sql!("reap_session", TEXT), vec![&id]);
     // Behind it: nobody adds to them any more.
     flight.ask(sql!("reap_pools", TEXT), vec![&id]);
