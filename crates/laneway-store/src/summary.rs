@@ -33,7 +33,8 @@ pub(crate) struct Retried;
 /// Returns when the first task of a run started, as its rows tell it.
 pub(crate) fn first_start(state: &RunState) -> Result<Option<Millis>, Retried> {
     let executed = || state.tasks.iter().filter(|task| task.wait.is_none() && task.items.is_none());
-    if executed().any(|task| task.attempt > 1) {
+    // The row of a task that is to run again has no start.
+    if executed().any(|task| task.attempt > 1 || (task.attempt == 1 && task.started_at.is_none())) {
         return Err(Retried);
     }
     Ok(executed().filter_map(|task| task.started_at).min())

@@ -392,7 +392,11 @@ impl Run {
                 depth: parent.depth,
             }),
             no_cache: state.no_cache,
-            first_task_at: None,
+            // Of the past it is known from the first attempt on.
+            first_task_at: view
+                .first_task_at
+                .filter(|_| state.tasks.iter().any(|task| task.attempt > 0))
+                .map(Moment),
             cause: None,
         }
     }
@@ -427,7 +431,6 @@ impl From<&model::RunView> for Run {
             run.status = RunStatus::Queued;
             run.cause = Some(cause.text.clone());
         }
-        run.first_task_at = view.first_task_at.map(Moment);
         run.owner.clone_from(&view.owner);
         run.interrupted = view.is_interrupted;
         run.set_aside = view.set_aside.as_ref().map(SetAside::from);
