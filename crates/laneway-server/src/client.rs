@@ -299,6 +299,20 @@ impl Client {
         self.call(Method::PUT, &format!("/v1/limits/{}", part(name)), Some(&set), &[]).await
     }
 
+    pub async fn remove_limit(&self, name: &str) -> Result<wire::Removed> {
+        self.call::<(), _>(Method::DELETE, &format!("/v1/limits/{}", part(name)), None, &[]).await
+    }
+
+    pub async fn remove_triggers(&self, workflow: &str) -> Result<wire::Removed> {
+        let path = format!("/v1/workflows/{}/triggers", part(workflow));
+        self.call::<(), _>(Method::DELETE, &path, None, &[]).await
+    }
+
+    pub async fn remove_workflow(&self, name: &str, is_forced: bool) -> Result<wire::Removed> {
+        let path = format!("/v1/workflows/{}?force={is_forced}", part(name));
+        self.call::<(), _>(Method::DELETE, &path, None, &[]).await
+    }
+
     pub async fn results(
         &self,
         which: &Which,

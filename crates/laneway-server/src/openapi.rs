@@ -268,7 +268,8 @@ fn idempotency_key() -> Parameter {
         .name("Idempotency-Key")
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some("Whoever submits with the same key again gets the same run"))
+        .description(Some("A repeated request with the same key gets the same run; with another workflow, version or parameters it is refused",
+        ))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
         .build()
 }

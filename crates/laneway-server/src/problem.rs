@@ -129,8 +129,12 @@ codes! {
     NoSuchEffect = "no_such_effect", NOT_FOUND;
     /// The effect is running just now.
     EffectRuns = "effect_runs", CONFLICT;
-    /// The Idempotency-Key was used for a run of another workflow.
+    /// The Idempotency-Key was used for a run of another workflow or version, or with other parameters.
     KeyTaken = "key_taken", CONFLICT;
+    /// Tasks hold the limit or wait for it, or a run that has not ended names it.
+    LimitInUse = "limit_in_use", CONFLICT;
+    /// The workflow has runs that have not ended, or triggers that fire.
+    WorkflowInUse = "workflow_in_use", CONFLICT;
     /// The same is being done just now: ask again in a moment.
     UnderWay = "under_way", CONFLICT;
     /// The state does not allow it.
@@ -290,6 +294,8 @@ fn code_of(error: &Error) -> Code {
         Error::TokenExists { .. } => Code::TokenExists,
         Error::NoSuchToken { .. } => Code::NoSuchToken,
         Error::NoTriggers { .. } => Code::NoTriggers,
+        Error::LimitInUse { .. } => Code::LimitInUse,
+        Error::WorkflowInUse { .. } => Code::WorkflowInUse,
         Error::PathTaken { .. } => Code::PathTaken,
         Error::LeadsBack { .. } => Code::LeadsBack,
         Error::NoSuchBlob { .. } => Code::NoSuchBytes,

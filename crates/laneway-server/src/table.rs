@@ -96,10 +96,10 @@ const WORKER: Who = Who::AtLeast(Role::Worker);
 #[rustfmt::skip]
 pub(crate) fn table() -> Vec<Route> {
     use Code::{
-        AmbiguousRun, BadCode, BadDocument, BadParams, BadRequest, EffectRuns, Illegal, KeyTaken, LeadsBack, NoContainers, NoSuchArtifact,
+        AmbiguousRun, BadCode, BadDocument, BadParams, BadRequest, EffectRuns, Illegal, KeyTaken, LeadsBack, LimitInUse, NoContainers, NoSuchArtifact,
         NoSuchBytes, NoSuchEffect, NoSuchEvent, NoSuchLimit, NoSuchNode, NoSuchPool, NoSuchRange, NoSuchRoute, NoSuchRun, NoSuchSecret, NoSuchSignal, NoSuchStep,
         NoSuchToken, NoSuchVersion, NoSuchWorkflow, NoTriggers, NotAdvancing, NotRunnable, NothingToRetry, PathTaken, Replayed, RunEnded, RunLocal,
-        RunNotEnded, RunOwned, RunWentOn, StepNotFailed, StepNotWaiting, TokenExists, TriggersPaused, UnderWay,
+        RunNotEnded, RunOwned, RunWentOn, StepNotFailed, StepNotWaiting, TokenExists, TriggersPaused, UnderWay, WorkflowInUse,
     };
     vec![
         get("/healthz", Who::Anybody, health::alive, "Whether the process lives").json::<wire::Health>(),
@@ -193,6 +193,8 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/locks", VIEWER, limits::locks, "Locks that somebody holds or waits for, and orders on which somebody stands").json::<wire::LockList>(),
         put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>()
             .refuses(&[NoSuchLimit]),
+        delete("/v1/limits/{name}", ADMIN, limits::remove, "Remove a limit that nothing needs").json::<wire::Removed>()
+            .refuses(&[NoSuchLimit, LimitInUse]),
 
         get("/v1/cache", VIEWER, cache::list, "Results that steps with `cache` may take, those that were used last first")
             .asks::<cache::ListQuery>().json::<wire::CacheList>(),
@@ -216,6 +218,11 @@ pub(crate) fn table() -> Vec<Route> {
             .refuses(&[NoTriggers]),
         post("/v1/workflows/{name}/triggers/resume", OPERATOR, triggers::resume, "Let it start by itself again, from now on").json::<wire::TriggersPaused>()
             .refuses(&[NoTriggers]),
+        delete("/v1/workflows/{name}/triggers", OPERATOR, triggers::remove, "Forget what starts a workflow by itself, until it is applied again").json::<wire::Removed>()
+            .refuses(&[NoTriggers]),
+        delete("/v1/workflows/{name}", OPERATOR, workflows::remove, "Forget what was applied under a name, with its triggers; its runs stay")
+            .asks::<workflows::RemoveQuery>().json::<wire::Removed>()
+            .refuses(&[NoSuchWorkflow, WorkflowInUse]),
         get("/v1/workflows/{name}", VIEWER, workflows::show, "The newest version of a workflow").json::<wire::Workflow>().tagged()
             .refuses(&[NoSuchWorkflow]),
         get("/v1/workflows/{name}/document", VIEWER, workflows::document, "Its document, as it was submitted")

@@ -138,8 +138,8 @@ pub enum Error {
     NotABackup { path: PathBuf, why: String },
     #[error("{} is another key to secrets than the one in the copy", path.display())]
     OtherSecretKey { path: PathBuf },
-    #[error("the key `{key}` is that of run {} of `{workflow}`", run.short())]
-    KeyTaken { key: String, run: RunId, workflow: String },
+    #[error("the key `{key}` belongs to run {}, which differs: {differs}", run.short())]
+    KeyTaken { key: String, run: RunId, differs: String },
     #[error("a run with the key `{key}` is just being submitted")]
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
@@ -154,6 +154,10 @@ pub enum Error {
     NoContainers,
     #[error("node `{node}` takes no steps in containers")]
     NoContainersAt { node: String },
+    #[error("the limit `{name}` is in use: {}", limit_use(*held, *waiting, *run))]
+    LimitInUse { name: String, held: u32, waiting: u32, run: Option<RunId> },
+    #[error("the workflow `{workflow}` is in use: {}", workflow_use(*runs, *triggers))]
+    WorkflowInUse { workflow: String, runs: u64, triggers: u64 },
     #[error("no schedule or other trigger starts `{workflow}`")]
     NoTriggers { workflow: String },
     #[error("the webhook `{path}` is that of the workflow `{workflow}`")]
@@ -211,6 +215,29 @@ pub(crate) fn put_off<T>(kept: &mut Result<()>, done: Result<T>) -> Result<Optio
         }
         Err(error) => Err(error),
     }
+}
+
+/// Who needs a limit.
+fn limit_use(held: u32, waiting: u32, run: Option<RunId>) -> String {
+    match (held, waiting, run) {
+        (0, 0, Some(run)) => format!("run {} has not ended and names it", run.short()),
+        (held, waiting, _) => format!("{held} hold it and {waiting} wait for it"),
+    }
+}
+
+/// What goes on of a workflow.
+fn workflow_use(runs: u64, triggers: u64) -> String {
+    let runs = match runs {
+        0 => None,
+        1 => Some("1 run has not ended".to_owned()),
+        runs => Some(format!("{runs} runs have not ended")),
+    };
+    let triggers = match triggers {
+        0 => None,
+        1 => Some("1 trigger fires".to_owned()),
+        triggers => Some(format!("{triggers} triggers fire")),
+    };
+    runs.into_iter().chain(triggers).collect::<Vec<_>>().join(", and ")
 }
 
 /// Why it ended so, in brackets.
@@ -313,8 +340,8 @@ impl Error {
             Self::SetAside { run, .. } => Some(format!(
                 "`laneway doctor` says more; `laneway doctor --release {run}` brings it back once it is mended"
             )),
-            Self::KeyTaken { .. } => {
-                Some("a key stands for one run; choose another one for a run of another workflow".to_owned())
+            Self::KeyTaken { run, .. } => {
+                Some(format!("use another key for a new run; `laneway show {}` shows that one", run.short()))
             }
             Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
             Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
@@ -329,6 +356,14 @@ impl Error {
                 "start `laneway worker` where Docker or Podman answers; what it says at its start tells which engine it found"
                     .to_owned(),
             ),
+            Self::LimitInUse { .. } => Some(
+                "wait for the runs that need it, or cancel them; `laneway limit list` shows how far it is used"
+                    .to_owned(),
+            ),
+            Self::WorkflowInUse { workflow, .. } => Some(format!(
+                "`laneway runs --workflow {workflow}` and `laneway schedule list` show them; with --force its triggers go, \
+                 and its runs go on to their end"
+            )),
             Self::NoTriggers { .. } => Some("`laneway schedule list` shows what starts by itself".to_owned()),
             Self::LeadsBack { .. } => {
                 Some("each run would start the next one, for ever; take `after` out of one of them".to_owned())

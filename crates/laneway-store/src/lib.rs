@@ -29,6 +29,7 @@ mod readable;
 pub mod sqlite;
 mod store;
 pub mod submission_key;
+mod summary;
 pub mod tally;
 pub mod trigger;
 

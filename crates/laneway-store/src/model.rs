@@ -12,6 +12,7 @@ use laneway_core::class::Offer;
 use laneway_core::definition::{Placement, Workspace};
 use laneway_core::event::{Closing, PauseScope};
 use laneway_core::expression::Scope;
+use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key::{self, TaskKeys};
@@ -30,7 +31,7 @@ use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::with_item;
 use crate::layer::NewLayer;
-use crate::submission_key;
+use crate::submission_key::{self, KeyedRun};
 use crate::tally::{GateWaits, Spread};
 
 #[derive(Debug, Clone)]
@@ -47,13 +48,15 @@ pub struct NewSession {
     /// A worker that is elsewhere, by the id of the token with which it came: it lives by its lease, whatever becomes of
     /// the process through which it came.
     pub token: Option<String>,
+    /// Its process starts what schedules and other triggers are due: `laneway worker` and `serve` do.
+    pub fires: bool,
 }
 
 impl NewSession {
     /// A node for its own runs.
     pub fn ephemeral(node: impl Into<String>, slots: u32) -> Self {
         let (pid, lease) = (std::process::id(), Lease::default());
-        Self { node: node.into(), pid, slots, offer: None, lease, token: None }
+        Self { node: node.into(), pid, slots, offer: None, lease, token: None, fires: false }
     }
 }
 
@@ -212,13 +215,15 @@ impl Submission {
         workflow.placement_of_run(self.bundle.is_some() && workflow.workspace == Workspace::Follow)
     }
 
-    /// Refuses to give the run that has its key for one of another workflow: a key that somebody chose twice.
-    pub(crate) fn check_known(&self, run: RunId, workflow: &str) -> Result<(), Error> {
-        match &self.key {
-            Some(key) if workflow != self.plan.workflow.name && !submission_key::is_own(key) => {
-                Err(Error::KeyTaken { key: key.clone(), run, workflow: workflow.to_owned() })
-            }
-            Some(_) | None => Ok(()),
+    /// Compares this submission with the run that has its key already.
+    ///
+    /// # Errors
+    /// `KeyTaken` if the workflow, the version or the parameters differ. Keys that Laneway makes are exempt.
+    pub(crate) fn check_known(&self, known: &KeyedRun) -> Result<(), Error> {
+        let Some(key) = self.key.as_ref().filter(|key| !submission_key::is_own(key)) else { return Ok(()) };
+        match known.difference(&self.plan, &self.params) {
+            Some(differs) => Err(Error::KeyTaken { key: key.clone(), run: known.run, differs }),
+            None => Ok(()),
         }
     }
 
@@ -586,6 +591,24 @@ pub struct RunSummary {
     pub closing: Option<Closing>,
     /// What keeps it paused, while something does.
     pub paused: Vec<PauseScope>,
+    /// When its first task started.
+    pub first_task_at: Option<Millis>,
+    /// Why no live node can take it, if nothing of it was executed yet.
+    pub without_node: Option<String>,
+}
+
+impl RunSummary {
+    /// Returns whether it may turn out that no live node can take it.
+    pub(crate) fn may_lack_node(&self, is_local: bool) -> bool {
+        let is_untouched = |status: TaskStatus| {
+            matches!(status, TaskStatus::Pending | TaskStatus::Available | TaskStatus::Skipped)
+        };
+        !is_local
+            && self.status == Some(RunStatus::Running)
+            && self.closing.is_none()
+            && self.paused.is_empty()
+            && self.counts.iter().all(|(status, _)| is_untouched(*status))
+    }
 }
 
 /// Why a run is in the quarantine.
@@ -612,6 +635,8 @@ pub struct RunView {
     pub set_aside: Option<SetAside>,
     /// By position: why it waits; `None` for what runs or has ended.
     pub causes: Vec<Option<Cause>>,
+    /// When its first task started.
+    pub first_task_at: Option<Millis>,
 }
 
 /// A task as it is shown.
@@ -659,6 +684,34 @@ impl ItemsAsked {
 }
 
 impl RunView {
+    /// Returns why no live node can take the run, if nothing of it was executed yet.
+    pub fn without_node(&self) -> Option<&Cause> {
+        let state = &self.state;
+        if self.placed == Placed::Local
+            || state.status != RunStatus::Running
+            || state.closing.is_some()
+            || !state.paused.is_empty()
+        {
+            return None;
+        }
+        let mut found = None;
+        for (task, cause) in state.tasks.iter().zip(&self.causes) {
+            let at_node = cause.as_ref().filter(|cause| cause.gate == Gate::Node.as_str());
+            match task.status {
+                TaskStatus::Pending | TaskStatus::Skipped => {}
+                TaskStatus::Available if at_node.is_some() => {}
+                TaskStatus::Available
+                | TaskStatus::Running
+                | TaskStatus::Parked
+                | TaskStatus::Succeeded
+                | TaskStatus::Failed
+                | TaskStatus::Canceled => return None,
+            }
+            found = found.or(at_node);
+        }
+        found
+    }
+
     /// Of a view of a part of a run: the items of a step that it was read for.
     pub(crate) fn items(self, asked: &ItemsAsked) -> Vec<TaskView> {
         let is_asked = |view: &TaskView| {
@@ -864,6 +917,8 @@ pub struct NodeView {
     /// `None` for one that runs its own run only.
     pub offer: Option<Offer>,
     pub is_draining: bool,
+    /// Its process starts what schedules and other triggers are due.
+    pub fires: bool,
     /// When it last renewed its lease.
     pub renewed_at: Millis,
     /// For how long it has not renewed its lease, if it has missed more than one renewal: it is frozen, or cut off.

@@ -81,6 +81,11 @@ impl Shared {
     }
 }
 
+/// Returns whether a step of a plan needs a named limit.
+pub(crate) fn names_limit(plan: &Plan, name: &str) -> bool {
+    plan.workflow.steps.iter().any(|step| step.demands().limits.iter().any(|limit| limit == name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

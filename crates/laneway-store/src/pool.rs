@@ -8,8 +8,8 @@ use laneway_core::growth::parse_name;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Plan;
 use laneway_core::pool::{
-    ContainerState, ContainerTaken, HeldPort, PoolEvent, PoolFact, PortHolder, PortUse, PortWaiter,
-    PortsUsedUp,
+    ContainerState, ContainerTaken, EndReason, HeldPort, PoolEvent, PoolFact, PortHolder, PortUse,
+    PortWaiter, PortsUsedUp,
 };
 use laneway_core::run_state::RunState;
 use laneway_core::state::TaskStatus;
@@ -31,6 +31,17 @@ pub(crate) fn taken(name: &str, version: u32, body: &str, run: RunId, step: &str
         | PoolFact::PortsFree(_)
         | PoolFact::ImagePullProgress(_) => None,
     }
+}
+
+/// The ends of the containers that a session leaves behind. `newest` is the newest fact of each container.
+pub(crate) fn left_behind(newest: &[PoolEvent], session: SessionId) -> Vec<PoolFact> {
+    let end = |event: &PoolEvent| {
+        let (pool, container) = event.fact.names();
+        let (pool, container) = (pool.to_owned(), container?.to_owned());
+        let (to, why) = (ContainerState::Terminated, Some(EndReason::NodeLost));
+        Some(PoolFact::of(pool, container, String::new(), to, why))
+    };
+    newest.iter().filter(|event| event.session == session).filter_map(end).collect()
 }
 
 /// What a fact is about, so that the newest of each is found: a container, or the ports of a node.

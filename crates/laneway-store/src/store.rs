@@ -200,6 +200,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Lets them fire again. Returns whether any of them was paused.
     async fn resume_triggers(&self, workflow: &str) -> Result<bool>;
 
+    /// Forgets the triggers of a workflow until it is applied again, and returns how many there were.
+    ///
+    /// # Errors
+    /// `NoTriggers` if it has none.
+    async fn remove_triggers(&self, workflow: &str) -> Result<u64>;
+
     // ---- bytes (docs/design/bytes.md) ----------------------------------------------------------------
 
     /// Keeps bytes under their hash, all or nothing; nothing happens if they are there.
@@ -331,6 +337,19 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Makes a named limit, or changes it for everybody; who may go on by that does so at once.
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()>;
+
+    /// Removes a named limit. What is submitted from then on and names it is refused.
+    ///
+    /// # Errors
+    /// `LimitInUse` if a task holds it or waits for it, or a run that has not ended names it.
+    async fn remove_limit(&self, name: &str) -> Result<()>;
+
+    /// Removes what was applied under a name, and its triggers. Runs and their history stay; none is started by the name
+    /// before something is applied or run under it again.
+    ///
+    /// # Errors
+    /// `WorkflowInUse` if it has runs that have not ended, or triggers that fire, unless `is_forced`.
+    async fn remove_workflow(&self, name: &str, is_forced: bool) -> Result<()>;
 
     /// Makes a workflow, with what lies beside it, known by its name: the next version of that, unless the newest is the
     /// same. Runs that there are keep theirs. Its triggers are armed, and no others of that name: one that was there goes on

@@ -1,6 +1,20 @@
 //! Keys under which runs are submitted once: those that Laneway makes of what happened, and those that people and programs choose. They stand in one
 //! column, and are told apart by how they begin; nobody else may choose one that begins so.
 
+use std::collections::BTreeSet;
+
+use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+
+/// How much of a version a message shows.
+const VERSION_CHARS: usize = 12;
+
+/// How much of a parameter's value a message shows.
+const MAX_VALUE_CHARS: usize = 40;
+
 /// What the keys begin with that are made of ticks, ends of runs and deliveries (`Trigger::key`), of hooks, and of steps that start runs.
 const OWN: [&str; 5] = ["schedule ", "after ", "webhook ", "hooks of ", "child of "];
 
@@ -23,10 +37,57 @@ pub(crate) fn is_own(key: &str) -> bool {
     OWN.iter().any(|own| key.starts_with(own))
 }
 
+/// The run that was submitted with a key.
+#[derive(Debug)]
+pub(crate) struct KeyedRun {
+    pub(crate) run: RunId,
+    pub(crate) workflow: String,
+    pub(crate) version: String,
+    pub(crate) params: Map<String, Value>,
+}
+
+impl KeyedRun {
+    /// Parses the columns of `run_by_key`.
+    pub(crate) fn new(run: RunId, workflow: String, version: String, params: &str) -> Result<Self, Error> {
+        let params = serde_json::from_str(params).map_err(|error| Error::Unreadable {
+            what: format!("params of run {}", run.short()),
+            why: error.to_string(),
+        })?;
+        Ok(Self { run, workflow, version, params })
+    }
+
+    /// Says what a new submission has that this run has not, in words; `None` if they are the same.
+    pub(crate) fn difference(&self, plan: &Plan, params: &Map<String, Value>) -> Option<String> {
+        if self.workflow != plan.workflow.name {
+            return Some(format!("workflow `{}`, now `{}`", self.workflow, plan.workflow.name));
+        }
+        let is_other = self.version != plan.version.as_str();
+        let version = is_other.then(|| {
+            let short = |version: &str| version.chars().take(VERSION_CHARS).collect::<String>();
+            format!("version {}, now {}", short(&self.version), short(plan.version.as_str()))
+        });
+        let names: BTreeSet<&String> = self.params.keys().chain(params.keys()).collect();
+        let changed = names.into_iter().filter(|name| self.params.get(*name) != params.get(*name));
+        let changed = changed.map(|name| {
+            format!("`{name}` {}, now {}", value_text(self.params.get(name)), value_text(params.get(name)))
+        });
+        let all: Vec<String> = version.into_iter().chain(changed).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+fn value_text(value: Option<&Value>) -> String {
+    let Some(value) = value else { return "absent".to_owned() };
+    let text = value.to_string();
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use laneway_core::child::Parent;
-    use laneway_core::id::RunId;
     use laneway_core::trigger::key_of_path;
 
     use super::*;

@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Apply(command::apply::Args),
     /// List the workflows that were applied
     Workflows(command::workflows::Args),
+    /// Remove a workflow that was applied
+    Workflow(command::workflow::Args),
     /// Start a workflow that was applied or has run before, by its name
     Start(command::start::Args),
     /// Submit a run for workers to take
@@ -128,6 +130,9 @@ pub(crate) enum Command {
     Settings(command::settings::Args),
     /// Print a completion script for a shell
     Completions(command::completions::Args),
+    /// Print what a shell completes of runs and steps
+    #[command(name = "__complete", hide = true)]
+    Complete(command::complete::Args),
     /// Write manual pages, one for each command
     #[command(hide = true)]
     Man(command::man::Args),

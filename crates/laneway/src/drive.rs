@@ -226,7 +226,8 @@ pub(crate) struct Presence {
 impl Presence {
     pub(crate) async fn begin(context: &Context, store: Arc<dyn Store>, name: &str) -> anyhow::Result<Self> {
         let lease = context.settings.lease()?;
-        let session = store.register(NewSession { lease, ..NewSession::ephemeral(name, 1) }).await?;
+        let session =
+            store.register(NewSession { lease, fires: true, ..NewSession::ephemeral(name, 1) }).await?;
         let begun = start_heartbeat(context, store.as_ref(), (session, lease), Counts::default(), None);
         let heartbeat = match begun {
             Ok(heartbeat) => heartbeat,

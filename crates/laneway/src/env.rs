@@ -162,20 +162,22 @@ pub(crate) fn output() -> Option<PathBuf> {
     std::env::var_os(OUTPUT).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Where the container engine is, if no setting says so: Docker's usual place, or Podman's where that is the only one.
-pub(crate) fn docker_host(usual: &str) -> String {
+/// Returns where the container engine is, if no setting says so, and whether DOCKER_HOST says it. Without that it is
+/// Docker's usual place, or Podman's where that is the only one.
+pub(crate) fn docker_host(usual: &str) -> (String, bool) {
     if let Some(host) = std::env::var(DOCKER_HOST).ok().filter(|host| !host.is_empty()) {
-        return host;
+        return (host, true);
     }
     let exists = |path: &str| std::path::Path::new(path).exists();
     let own = std::env::var(XDG_RUNTIME_DIR).ok().map(|dir| format!("{dir}/podman/podman.sock"));
     let mut podmans = own.into_iter().chain(["/run/podman/podman.sock".to_owned()]);
-    match usual.strip_prefix("unix://") {
+    let host = match usual.strip_prefix("unix://") {
         Some(path) if !exists(path) => podmans
             .find(|path| exists(path))
             .map_or_else(|| usual.to_owned(), |path| format!("unix://{path}")),
         Some(_) | None => usual.to_owned(),
-    }
+    };
+    (host, false)
 }
 
 /// The token to ask a server with, as somebody gave it.

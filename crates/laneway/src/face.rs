@@ -494,6 +494,30 @@ impl Face {
         Ok(())
     }
 
+    pub(crate) async fn remove_limit(&self, name: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => ask::remove_limit(store.as_ref(), name, &author()).await?,
+            Self::Server(client) => client.remove_limit(name).await?,
+        };
+        Ok(())
+    }
+
+    pub(crate) async fn remove_triggers(&self, workflow: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => ask::remove_triggers(store.as_ref(), workflow, &author()).await?,
+            Self::Server(client) => client.remove_triggers(workflow).await?,
+        };
+        Ok(())
+    }
+
+    pub(crate) async fn remove_workflow(&self, name: &str, is_forced: bool) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => ask::remove_workflow(store.as_ref(), name, is_forced, &author()).await?,
+            Self::Server(client) => client.remove_workflow(name, is_forced).await?,
+        };
+        Ok(())
+    }
+
     pub(crate) async fn tokens(&self) -> anyhow::Result<Vec<wire::Token>> {
         let client = match self {
             Self::Store(store) => return Ok(ask::tokens(store.as_ref(), None, usize::MAX).await?.tokens),

@@ -190,7 +190,18 @@ impl Settings {
         };
         let mut all = Self { values: ALL.iter().map(value).collect() };
         all.derive_heartbeat();
+        all.find_container_engine();
         all
+    }
+
+    /// Replaces the default of `docker_host` by the address that is used: DOCKER_HOST, or Podman where only that is there.
+    fn find_container_engine(&mut self) {
+        let at = ALL.iter().position(|known| known.name == DOCKER_HOST.name);
+        if let Some((value, source @ Source::Default)) = at.and_then(|at| self.values.get_mut(at)) {
+            let (host, is_environment) = env::docker_host(DOCKER_HOST.default);
+            *value = Some(host);
+            *source = if is_environment { Source::Environment } else { Source::Default };
+        }
     }
 
     /// Whoever lowers `lease_ttl` alone means a shorter lease, and no riddle about signs of life.
@@ -259,13 +270,10 @@ impl Settings {
 
     /// What steps in containers are given.
     pub(crate) fn containers(&self) -> Result<Containers, Refusal> {
-        let host = match self.get(&DOCKER_HOST) {
-            Some((host, Source::Flag | Source::Environment | Source::File)) => host.to_owned(),
-            Some((_, Source::Default)) | None => env::docker_host(DOCKER_HOST.default),
-        };
+        let host = self.get(&DOCKER_HOST).map_or(DOCKER_HOST.default, |(host, _)| host);
         let allowed = self.get(&ALLOW_MOUNTS).map_or("", |(value, _)| value);
         Ok(Containers {
-            docker: Docker::at(&host),
+            docker: Docker::at(host),
             allow_mounts: allowed.split(',').filter(|dir| !dir.is_empty()).map(Into::into).collect(),
             ports: self.read(&PORTS, ports)?,
             start_concurrency: self.count(&START_CONCURRENCY)?.get() as usize,

@@ -130,6 +130,16 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
+/// A length of time to one unit, for how long ago something was: `12 s`, `3 min`, `5 h`, `2 d`.
+pub(crate) fn span(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// `12:00:01` where the person is.
 pub(crate) fn clock(at: Millis) -> String {
     local(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%H:%M:%S").to_string())
@@ -143,6 +153,19 @@ pub(crate) fn date(at: Millis) -> String {
 /// `11-15 12:00`: where there is little room and the seconds do not matter.
 pub(crate) fn day_and_time(at: Millis) -> String {
     local(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%m-%d %H:%M").to_string())
+}
+
+/// Columns that a line with whole dates and words takes.
+const WIDE: u16 = 100;
+
+/// Whether a table has so little room that it leaves out what matters least.
+pub(crate) fn is_narrow(width: Option<u16>) -> bool {
+    width.is_some_and(|width| width < WIDE)
+}
+
+/// The whole date, or where there is little room the day and the time.
+pub(crate) fn date_in(at: Millis, is_narrow: bool) -> String {
+    if is_narrow { day_and_time(at) } else { date(at) }
 }
 
 /// A moment beside others: the time of day where the person is, and the day too if that is not today.

@@ -415,6 +415,8 @@ export const de: Record<Key, Word> = {
   'triggers.trigger': 'Auslöser',
   'triggers.next': 'Nächster',
   'triggers.fired': 'Zuletzt',
+  'triggers.due': 'fällig',
+  'triggers.no_node': 'Kein lebender Knoten löst ihn aus: starte einen Worker oder einen Server',
   'triggers.fault': 'Fehler: {fault}',
   'triggers.paused_by': 'angehalten von {name}',
   'triggers.pause': 'Anhalten …',

@@ -414,6 +414,8 @@ export const en = {
   'triggers.trigger': 'Trigger',
   'triggers.next': 'Next',
   'triggers.fired': 'Fired last',
+  'triggers.due': 'due',
+  'triggers.no_node': 'No live node fires it: start a worker or a server',
   'triggers.fault': 'Fault: {fault}',
   'triggers.paused_by': 'paused by {name}',
   'triggers.pause': 'Pause…',

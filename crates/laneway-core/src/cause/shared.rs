@@ -109,7 +109,7 @@ impl PausedWait {
 }
 
 impl NodeWait {
-    pub(super) fn cause(&self) -> Cause {
+    pub fn cause(&self) -> Cause {
         let nodes: Vec<&(String, Vec<Lack>)> = self.nodes.iter().collect();
         let found = match nodes.as_slice() {
             [] => "no node is alive".to_owned(),

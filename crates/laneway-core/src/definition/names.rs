@@ -218,6 +218,13 @@ impl Check<'_> {
     fn secret(&self, site: &Site, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Finding> {
         if !site.is_env {
             let finding = wrong("`secrets` can only be read in `env`".to_owned());
+            if site.is_post {
+                let name = read.segments.get(1).map_or("NAME", String::as_str);
+                return Some(finding.hint(format!(
+                    "`secret: {name}` beside `post` signs what is sent; to send it, let a hook with a script do so: \
+                     `{{run: 'curl -d \"\" \"https://example.org/$KEY\"', env: {{KEY: \"${{{{ secrets.{name} }}}}\"}}}}`"
+                )));
+            }
             return Some(finding.hint("pass it through `env: {X: \"${{ secrets.NAME }}\"}` and use \"$X\""));
         }
         let (Some(name), 2) = (read.segments.get(1), read.segments.len()) else {

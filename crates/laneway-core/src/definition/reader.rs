@@ -47,6 +47,8 @@ pub(super) struct Site {
     pub(super) is_env: bool,
     /// It belongs to a hook, which runs when the run has ended.
     pub(super) is_hook: bool,
+    /// It is the address of a callback.
+    pub(super) is_post: bool,
     /// It gives the items of its step, and cannot read one.
     pub(super) is_list: bool,
 }
@@ -323,6 +325,7 @@ impl<'t> Reader<'t> {
                 only: None,
                 is_env: self.is_env,
                 is_hook: self.is_hook,
+                is_post: self.is_hook && field.name == "post",
                 is_list: false,
             });
         }
@@ -333,7 +336,11 @@ impl<'t> Reader<'t> {
             Some(at) => self.locate(field, offset + at.start..offset + at.end),
             None => self.place(field),
         };
-        self.findings.push(Finding::new(error.message, span));
+        let finding = Finding::new(error.message, span);
+        self.findings.push(match error.hint {
+            Some(hint) => finding.hint(hint),
+            None => finding,
+        });
     }
 
     /// Where a part of a scalar's text stands in the document. Escapes and folding move things, so

@@ -39,16 +39,23 @@ pub enum Part {
 pub type Scope = Map<String, Value>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{message}{}", hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default())]
 pub struct Error {
     pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
     /// Byte range within the expression's (or the template's) source.
     pub at: Option<std::ops::Range<usize>>,
 }
 
 impl Error {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), at: None }
+        Self { message: message.into(), hint: None, at: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
     }
 
     pub(crate) fn at(mut self, range: std::ops::Range<usize>) -> Self {

@@ -179,7 +179,7 @@ fn known(name: &str, token: &Token, kind: &str, all: &[&str]) -> Result<(), Erro
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are: {}", all.join(", ")),
     };
-    Err(Error::new(format!("there is no {kind} `{name}`; {advice}")).at(token.range.clone()))
+    Err(Error::new(format!("there is no {kind} `{name}`")).hint(advice).at(token.range.clone()))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -91,7 +91,7 @@ fn a_template_puts_values_into_its_text() {
 #[test]
 fn errors_of_a_template_point_into_its_text() {
     let error = Template::parse("ab ${{  params.x | uper }}").expect_err("no such filter");
-    assert_eq!(error.message, "there is no filter `uper`; did you mean `upper`?");
+    assert_eq!(error.to_string(), "there is no filter `uper`; did you mean `upper`?");
     assert_eq!(error.at, Some(19..23));
 }
 

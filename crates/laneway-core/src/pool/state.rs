@@ -46,6 +46,8 @@ words! {
         Died = "died",
         /// The node stops.
         Closed = "closed",
+        /// Its node is gone and has not ended it.
+        NodeLost = "node_lost",
     }
 }
 

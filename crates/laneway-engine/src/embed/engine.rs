@@ -214,7 +214,7 @@ impl Builder {
             ..Offer::default()
         };
         let node = NewSession::ephemeral(self.name.clone(), self.slots);
-        NewSession { offer: Some(offer), lease: self.lease, ..node }
+        NewSession { offer: Some(offer), lease: self.lease, fires: true, ..node }
     }
 
     async fn begin(

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use laneway_core::hash::ContentHash;
 use laneway_core::plan::Plan;
+use laneway_core::trigger::Start;
 use laneway_store::model::Application;
 use laneway_store::{Result, Store};
 
-use super::Author;
 use super::documents::{compile, name_of};
 use super::submit::{absolute, parse_hash};
+use super::{Author, firing_nodes};
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
@@ -56,11 +57,14 @@ pub async fn apply_plan(
 ) -> Result<wire::Applied> {
     let workflow = plan.workflow.name.clone();
     let (dir, by) = (dir.to_string_lossy().into_owned(), author.name.clone());
+    let has_schedule =
+        plan.workflow.triggers.iter().any(|trigger| matches!(trigger.start, Start::Schedule(_)));
     let plan = Arc::new(plan);
     let applied = store.apply(Application { plan, document, dir, bundle: bundle.clone(), by }).await?;
     author.record(store, "apply", format!("workflow {workflow} as version {}", applied.no)).await?;
     let bundle = bundle.as_ref().map(ContentHash::to_string);
-    Ok(wire::Applied { workflow, version: applied.no, changed: !applied.was_there, bundle })
+    let fired_by = if has_schedule { Some(firing_nodes(store).await?) } else { None };
+    Ok(wire::Applied { workflow, version: applied.no, changed: !applied.was_there, bundle, fired_by })
 }
 
 fn bad_hash(text: &str) -> Problem {

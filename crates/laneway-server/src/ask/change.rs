@@ -222,6 +222,32 @@ pub async fn set_limit(store: &dyn Store, name: &str, limit: Limit, author: &Aut
     set.ok_or_else(|| Error::NoSuchLimit { name: name.to_owned() })
 }
 
+pub async fn remove_limit(store: &dyn Store, name: &str, author: &Author) -> Result<wire::Removed> {
+    store.remove_limit(name).await?;
+    author.record(store, "remove_limit", format!("limit {name}")).await?;
+    Ok(wire::Removed { name: name.to_owned() })
+}
+
+/// Forgets what starts a workflow by itself, until it is applied again.
+pub async fn remove_triggers(store: &dyn Store, workflow: &str, author: &Author) -> Result<wire::Removed> {
+    store.remove_triggers(workflow).await?;
+    author.record(store, "remove_triggers", format!("workflow {workflow}")).await?;
+    Ok(wire::Removed { name: workflow.to_owned() })
+}
+
+/// Forgets what was applied under a name, with its triggers. Runs stay.
+pub async fn remove_workflow(
+    store: &dyn Store,
+    name: &str,
+    is_forced: bool,
+    author: &Author,
+) -> Result<wire::Removed> {
+    store.remove_workflow(name, is_forced).await?;
+    let how = if is_forced { " with force" } else { "" };
+    author.record(store, "remove_workflow", format!("workflow {name}{how}")).await?;
+    Ok(wire::Removed { name: name.to_owned() })
+}
+
 /// Forgets results, so that the steps are executed again.
 pub async fn clear_results(store: &dyn Store, which: Which, author: &Author) -> Result<wire::CacheCleared> {
     let of = match (&which.workflow, &which.step) {

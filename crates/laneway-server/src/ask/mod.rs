@@ -31,8 +31,9 @@ use crate::wire;
 
 pub use apply::{apply, apply_plan, bring};
 pub use change::{
-    Author, advance, cancel, clear_results, create_token, drain, pause, pause_triggers, retry, revoke_token,
-    rotate_token, set_limit, settle_cancel, settle_effect, signal, skip,
+    Author, advance, cancel, clear_results, create_token, drain, pause, pause_triggers, remove_limit,
+    remove_triggers, remove_workflow, retry, revoke_token, rotate_token, set_limit, settle_cancel,
+    settle_effect, signal, skip,
 };
 pub use documents::Documents;
 pub use explain::{explain_run, explain_step};
@@ -132,7 +133,19 @@ pub async fn version(store: &dyn Store, name: &str, number: Option<u32>) -> Answ
 /// What starts by itself, by workflow.
 pub async fn triggers(store: &dyn Store) -> Result<wire::TriggerList> {
     let triggers = store.triggers().await?;
-    Ok(wire::TriggerList { triggers: triggers.iter().map(wire::Trigger::from).collect() })
+    // Whether there is a node changes nothing where nothing waits for one.
+    let has_node = !triggers.is_empty() && !firing_nodes(store).await?.is_empty();
+    Ok(wire::TriggerList {
+        triggers: triggers.iter().map(|view| wire::Trigger::new(view, has_node)).collect(),
+    })
+}
+
+/// Addresses of the live nodes that start what schedules and other triggers are due.
+pub(crate) async fn firing_nodes(store: &dyn Store) -> Result<Vec<String>> {
+    let nodes = store.nodes(0).await?.into_iter();
+    let mut names: Vec<String> = nodes.filter(|node| node.fires).map(|node| node.node).collect();
+    names.dedup();
+    Ok(names)
 }
 
 pub async fn run(store: &dyn Store, run: RunId) -> Result<wire::Run> {

@@ -2,8 +2,9 @@
 //! bounded, and the cursor says where to go on.
 
 use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::RunFilter;
+use laneway_store::model::{RunFilter, RunSummary};
 use laneway_store::{Result, Store};
 
 use crate::wire;
@@ -34,12 +35,40 @@ pub async fn runs_within(store: &dyn Store, mut filter: RunFilter, most: usize) 
     };
     filter.down_to = end.map(|(run, _)| run);
     // One more tells whether there are more.
-    let mut runs = store.runs(RunFilter { limit: limit.saturating_add(1), ..filter }).await?;
+    let mut runs = listed(store, RunFilter { limit: limit.saturating_add(1), ..filter }).await?;
     let has_more = runs.len() > limit;
     runs.truncate(limit);
     let next = if has_more { runs.last().map(|run| run.run) } else { further(end, since) };
     let next_cursor = next.map(|run| run.to_string());
     Ok(wire::RunList { runs: runs.iter().map(wire::RunSummary::from).collect(), next_cursor })
+}
+
+/// The runs of a filter. One that no live node can take is stored as running and listed as queued: where one of the two is asked for
+/// and not the other, both are read.
+async fn listed(store: &dyn Store, filter: RunFilter) -> Result<Vec<RunSummary>> {
+    let asks = |status| filter.statuses.contains(&status);
+    if asks(RunStatus::Queued) == asks(RunStatus::Running) {
+        return store.runs(filter).await;
+    }
+    let (is_queued_asked, limit) = (asks(RunStatus::Queued), filter.limit);
+    let mut both = filter;
+    both.statuses.retain(|status| !matches!(status, RunStatus::Queued | RunStatus::Running));
+    both.statuses.extend([RunStatus::Queued, RunStatus::Running]);
+    let mut found: Vec<RunSummary> = Vec::new();
+    loop {
+        let page = store.runs(both.clone()).await?;
+        let is_last = page.len() < both.limit;
+        both.before = page.last().map(|run| run.run);
+        found.extend(page.into_iter().filter(|run| match run.status {
+            Some(RunStatus::Queued) => is_queued_asked,
+            Some(RunStatus::Running) => run.without_node.is_some() == is_queued_asked,
+            Some(RunStatus::Succeeded | RunStatus::Failed | RunStatus::Canceled) | None => true,
+        }));
+        if is_last || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+    }
 }
 
 /// Where to go on behind the last that was looked at, if something may be there.

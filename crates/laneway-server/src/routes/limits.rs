@@ -35,3 +35,11 @@ pub(crate) async fn set(
         .map_err(|error| Problem::new(Code::Unprocessable, format!("`value`: {error}")))?;
     Ok(Json(ask::set_limit(app.store.as_ref(), &name, limit, &caller.author()).await?))
 }
+
+pub(crate) async fn remove(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer<Json<wire::Removed>> {
+    Ok(Json(ask::remove_limit(app.store.as_ref(), &name, &caller.author()).await?))
+}

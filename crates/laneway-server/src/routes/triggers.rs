@@ -28,3 +28,11 @@ pub(crate) async fn resume(
 ) -> Answer<Json<wire::TriggersPaused>> {
     Ok(Json(ask::pause_triggers(app.store.as_ref(), &name, false, &caller.author()).await?))
 }
+
+pub(crate) async fn remove(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer<Json<wire::Removed>> {
+    Ok(Json(ask::remove_triggers(app.store.as_ref(), &name, &caller.author()).await?))
+}

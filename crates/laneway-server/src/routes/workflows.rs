@@ -30,6 +30,15 @@ pub(crate) struct VersionsQuery {
     limit: Option<usize>,
 }
 
+/// How a workflow is removed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemoveQuery {
+    /// Also while runs of it have not ended, or triggers fire
+    #[serde(default)]
+    force: bool,
+}
+
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VersionQuery {
@@ -144,4 +153,13 @@ pub(crate) async fn resume(
     Path(name): Path<String>,
 ) -> Answer<Json<wire::Paused>> {
     Ok(Json(ask::pause(app.store.as_ref(), Pausable::Workflow(name), false, &caller.author()).await?))
+}
+
+pub(crate) async fn remove(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    Query(query): Query<RemoveQuery>,
+) -> Answer<Json<wire::Removed>> {
+    Ok(Json(ask::remove_workflow(app.store.as_ref(), &name, query.force, &caller.author()).await?))
 }

@@ -51,7 +51,8 @@ pub use files::{ChangedFile, ChangedFiles, ChangedKind};
 pub use graph::{Graph, GraphEdge, GraphGroup, GraphNode};
 pub use line::{InLine, LimitLine, Lock, LockList, OrderLine, Standing};
 pub use node::{
-    ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,
+    ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, Removed, SetLimit,
+    Workers, labels,
 };
 pub use overview::{Ended, Minute, Overview, OverviewRuns, Waiting};
 pub use pool::{AskedNode, AskedPool, DrainPool, Pool, PoolEventList, PoolList, WarmContainer, WarmPool};

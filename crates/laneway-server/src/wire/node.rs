@@ -27,6 +27,9 @@ pub struct Node {
     pub engines: Vec<String>,
     /// `takes work`, `draining` or `runs its own`.
     pub state: String,
+    /// Whether it starts what schedules and other triggers are due.
+    #[serde(default)]
+    pub fires: bool,
     pub observed_at: Moment,
     pub renewed_at: Moment,
     pub last_active_at: Option<Moment>,
@@ -99,6 +102,12 @@ pub struct Drained {
     pub node: String,
     #[schema(value_type = Vec<String>)]
     pub sessions: Vec<SessionId>,
+}
+
+/// A limit, a workflow or its triggers that were removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Removed {
+    pub name: String,
 }
 
 /// A named limit, and how far it is used.
@@ -207,6 +216,7 @@ impl From<&model::NodeView> for Node {
             labels: node.offer.as_ref().map(labels),
             engines: node.offer.as_ref().map(engines).unwrap_or_default(),
             state,
+            fires: node.fires,
             observed_at: Moment(node.observed_at),
             renewed_at: Moment(node.renewed_at),
             last_active_at: node.last_active_at.map(Moment),

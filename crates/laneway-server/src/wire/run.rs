@@ -74,6 +74,12 @@ pub struct Run {
     /// Its steps are executed also where a result of before would do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_cache: bool,
+    /// When its first task started. Before that it waited.
+    #[serde(default)]
+    pub first_task_at: Option<Moment>,
+    /// Of one that is `queued` because no live node can take it: why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }
 
 /// A step that has started a run.
@@ -213,6 +219,12 @@ pub struct RunSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub closing: Option<Closing>,
+    /// When its first task started. Before that it waited.
+    #[serde(default)]
+    pub first_task_at: Option<Moment>,
+    /// Of one that is `queued` because no live node can take it: why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }
 
 /// A page of runs, newest first.
@@ -380,6 +392,12 @@ impl Run {
                 depth: parent.depth,
             }),
             no_cache: state.no_cache,
+            // Of the past it is known from the first attempt on.
+            first_task_at: view
+                .first_task_at
+                .filter(|_| state.tasks.iter().any(|task| task.attempt > 0))
+                .map(Moment),
+            cause: None,
         }
     }
 }
@@ -409,6 +427,10 @@ impl From<&model::RunView> for Run {
         for (task, cause) in run.tasks.iter_mut().zip(&view.causes) {
             task.cause = cause.as_ref().map(Cause::from);
         }
+        if let Some(cause) = view.without_node() {
+            run.status = RunStatus::Queued;
+            run.cause = Some(cause.text.clone());
+        }
         run.owner.clone_from(&view.owner);
         run.interrupted = view.is_interrupted;
         run.set_aside = view.set_aside.as_ref().map(SetAside::from);
@@ -428,7 +450,7 @@ impl From<&model::RunSummary> for RunSummary {
         Self {
             run: run.run,
             workflow: run.workflow.clone(),
-            status: run.status,
+            status: if run.without_node.is_some() { Some(RunStatus::Queued) } else { run.status },
             reason: run.reason.clone(),
             submitted_at: Moment(run.submitted_at),
             started_at: run.started_at.map(Moment),
@@ -439,6 +461,8 @@ impl From<&model::RunSummary> for RunSummary {
             set_aside: run.set_aside.as_ref().map(SetAside::from),
             paused: run.paused.iter().map(ToString::to_string).collect(),
             closing: run.closing,
+            first_task_at: run.first_task_at.map(Moment),
+            cause: run.without_node.clone(),
         }
     }
 }

@@ -20,6 +20,9 @@ pub struct Trigger {
     pub run: Option<String>,
     /// Why it started nothing.
     pub fault: Option<String>,
+    /// Whether a live node starts what is due. Without one a time in the past stays `next`.
+    #[serde(default)]
+    pub has_node: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -37,8 +40,8 @@ pub struct TriggersPaused {
     pub changed: bool,
 }
 
-impl From<&TriggerView> for Trigger {
-    fn from(view: &TriggerView) -> Self {
+impl Trigger {
+    pub fn new(view: &TriggerView, has_node: bool) -> Self {
         let (run, fault) = match view.last.as_ref().map(|last| &last.outcome) {
             None => (None, None),
             Some(Outcome::Started(run)) => (Some(run.to_string()), None),
@@ -52,6 +55,7 @@ impl From<&TriggerView> for Trigger {
             fired_at: view.last.as_ref().map(|last| Moment(last.at)),
             run,
             fault,
+            has_node,
         }
     }
 }

@@ -169,6 +169,9 @@ pub struct Applied {
     pub changed: bool,
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub bundle: Option<String>,
+    /// Addresses of the live nodes that fire its schedules; null for a workflow without one.
+    #[serde(default)]
+    pub fired_by: Option<Vec<String>>,
 }
 
 /// Files that were brought.

@@ -23,7 +23,10 @@ async fn workflow_is_applied_with_its_files_and_started_by_its_name() {
     let brought = server.ask(Method::PUT, &path).by(Role::Operator).raw(files.clone()).send().await;
     assert_eq!((brought.status.as_u16(), &brought.json()["bytes"]), (200, &json!(10)));
     let applied = server.post("/v1/workflows", apply(&hash)).await.json();
-    assert_eq!(applied, json!({ "workflow": "nightly", "version": 1, "changed": true, "bundle": hash }));
+    assert_eq!(
+        applied,
+        json!({ "workflow": "nightly", "version": 1, "changed": true, "bundle": hash, "fired_by": [] })
+    );
     let again = server.post("/v1/workflows", apply(&hash)).await.json();
     assert_eq!((&again["version"], &again["changed"]), (&json!(1), &json!(false)));
     server.post("/v1/workflows", json!({ "document": format!("{NIGHTLY}# more\n") })).await;

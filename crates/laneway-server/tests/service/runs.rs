@@ -114,7 +114,7 @@ async fn five_who_submit_with_one_key_at_once_make_one_run_on_postgres() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn key_stands_for_a_run_of_one_workflow() {
+async fn key_stands_for_one_workflow_version_and_set_of_parameters() {
     let place = Place::sqlite();
     let server = place.serve().await;
     let submit = |key: &str, name: &str| {
@@ -125,6 +125,20 @@ async fn key_stands_for_a_run_of_one_workflow() {
     assert_eq!(submit("night-7", "one").await.json(), first);
     let other = submit("night-7", "other").await;
     assert_eq!(other.refusal(), (409, "key_taken".to_owned()));
+    let dated = |date: &str, head: &str| {
+        let asking = server.ask(Method::POST, "/v1/runs").by(Role::Operator).with("idempotency-key", "dated");
+        let document = format!(
+            "{head}params: {{date: {{type: string, required: true}}}}\nsteps: {{a: {{run: 'true'}}}}\n"
+        );
+        asking.json(&json!({ "document": document, "name": "dated", "params": {"date": date} })).send()
+    };
+    let first = dated("mon", "").await.json();
+    assert_eq!(dated("mon", "").await.json(), first);
+    let refused = dated("tue", "").await;
+    let detail = refused.json()["detail"].as_str().unwrap_or_default().to_owned();
+    assert!(detail.ends_with(r#"`date` "mon", now "tue""#), "{detail}");
+    assert_eq!(refused.refusal(), (409, "key_taken".to_owned()));
+    assert_eq!(dated("mon", "max_parallel: 2\n").await.refusal(), (409, "key_taken".to_owned()));
     // What the service submits by itself has keys that nobody else can use.
     for own in [
         "schedule 0 2 * * * UTC of one at 1",

@@ -28,6 +28,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0017_token_expiry.sql")),
     Migration::adds(include_str!("migrations/0018_passages.sql")),
     Migration::adds(include_str!("migrations/0019_layers.sql")),
+    Migration::adds(include_str!("migrations/0020_firing.sql")),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -66,7 +66,8 @@ use base::Base;
 use connect::Target;
 pub use listen::Hearing;
 use verbs::{
-    apply, cache, children, claim, effects, finish, levels, lives, people, promote, prune, secrets, triggers,
+    apply, cache, children, claim, effects, finish, levels, lives, people, promote, prune, remove, secrets,
+    triggers,
 };
 
 use crate::bytes::admit;
@@ -763,6 +764,21 @@ impl Store for PostgresStore {
 
     async fn resume_triggers(&self, workflow: &str) -> Result<bool> {
         self.base.change(|link, terms| async move { triggers::resume(&link, terms, workflow).await }).await
+    }
+
+    async fn remove_triggers(&self, workflow: &str) -> Result<u64> {
+        self.base.change(|link, _| async move { remove::triggers(&link, workflow).await }).await
+    }
+
+    async fn remove_limit(&self, name: &str) -> Result<()> {
+        let shelf = &self.base.shelf;
+        self.base.change(|link, _| async move { remove::limit(shelf, &link, name).await }).await
+    }
+
+    async fn remove_workflow(&self, name: &str, is_forced: bool) -> Result<()> {
+        self.base
+            .change(|link, terms| async move { remove::workflow(&link, terms, name, is_forced).await })
+            .await
     }
 
     async fn triggers(&self) -> Result<Vec<TriggerView>> {

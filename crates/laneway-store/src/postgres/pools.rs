@@ -13,26 +13,40 @@ use super::row;
 use super::run_work::Terms;
 use crate::error::{Error, Teller};
 use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
-use crate::pool::{UNGRANTED, subject};
+use crate::pool::{UNGRANTED, left_behind, subject};
 use crate::readable::{Noted, add_event};
 
 /// Nodes wait here for each other as long as a commit takes: without that, an event could become visible behind one of a larger
 /// number, and whoever follows the stream would have gone on past it. None of them has a lock that is before a key's.
 pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &[PoolFact]) -> Done<()> {
+    link.begin(Begin::Write).land().await?;
+    append(link, terms, session, facts).await?;
+    link.flight().commit().await?;
+    Ok(())
+}
+
+/// Ends the containers of a session that is about to go, within the transaction in which it does: its history would leave
+/// them as they were.
+pub(super) async fn end_left_behind(link: &Link, terms: Terms, session: SessionId) -> Done<()> {
+    let facts = left_behind(&containers(link).await?, session);
+    if facts.is_empty() { Ok(()) } else { append(link, terms, session, &facts).await }
+}
+
+async fn append(link: &Link, terms: Terms, session: SessionId, facts: &[PoolFact]) -> Done<()> {
     let containers: Vec<String> = facts.iter().map(|fact| subject(session, fact)).collect();
     let (now, session) = (terms.now.map(|now| now.0), session.to_string());
     let names: Vec<String> = facts.iter().map(|fact| fact.name().to_owned()).collect();
     let versions: Vec<i64> = facts.iter().map(|fact| i64::from(fact.version())).collect();
     let bodies: Vec<String> = facts.iter().map(PoolFact::body_text).collect();
     let keys = vec!["pools".to_owned()];
-    let mut flight = link.begin(Begin::Write);
+    let mut flight = link.flight();
     flight.ask(sql!("keys_lock", TEXT_ARRAY), vec![&keys]);
     flight.ask(
         sql!("pool_event_append", INT8, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY),
         vec![&now, &session, &containers, &names, &versions, &bodies],
     );
     flight.ask(sql!("pool_events_forget", INT8), vec![&POOL_EVENTS_KEPT]);
-    flight.commit().await?;
+    flight.land().await?;
     Ok(())
 }
 

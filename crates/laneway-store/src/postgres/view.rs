@@ -10,7 +10,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{NodeEvent, NodeFact};
 use laneway_core::plan::Position;
-use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
@@ -28,6 +28,7 @@ use crate::offer;
 use crate::overview::few;
 use crate::pool::{add_port_waits, needs_ports};
 use crate::readable::{Readable, add_event};
+use crate::summary::{Counted, Retried, first_start};
 use crate::tally;
 
 /// Inside a transaction that reads.
@@ -57,7 +58,12 @@ pub(super) async fn run(
         add_port_waits(&mut waits, &head.head.plan, &state, &pools::containers(link).await?);
     }
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
+    let first_task_at = match first_start(&state) {
+        Ok(at) => at,
+        Err(Retried) => first_events(link, &[head.no]).await?.remove(&head.no),
+    };
     Ok(RunView {
+        first_task_at,
         state,
         plan: Arc::clone(&head.head.plan),
         dir: head.head.dir.clone(),
@@ -173,6 +179,10 @@ pub(super) async fn listed(
     let owners: Vec<Option<String>> =
         rows.iter().map(|found| row::maybe_text(found, 9)).collect::<Done<_>>()?;
     let living = living(link, now, owners.iter().flatten().cloned().collect()).await?;
+    let retried: Vec<i64> =
+        counts.iter().filter(|(_, counted)| counted.is_retried).map(|(no, _)| *no).collect();
+    let first = first_events(link, &retried).await?;
+    let mut lacking = Vec::new();
     let mut runs = Vec::with_capacity(rows.len());
     for ((found, no), owner) in rows.iter().zip(numbers).zip(owners) {
         // One row must not hide the others.
@@ -181,17 +191,51 @@ pub(super) async fn listed(
             continue;
         };
         let counted = counts.remove(&no).unwrap_or_default();
+        run.first_task_at = if counted.is_retried { first.get(&no).copied() } else { counted.first_task_at };
         run.counts = match most {
-            None => counted,
-            Some(most) => few(counted, most),
+            None => counted.states,
+            Some(most) => few(counted.states, most),
         };
+        if most.is_none() && run.may_lack_node(run.is_interrupted) {
+            lacking.push((no, runs.len()));
+        }
         run.is_interrupted = run.is_interrupted
             && run.status.is_some_and(|status| !status.is_final())
             && !owner.is_some_and(|owner| living.contains_key(&owner));
         run.set_aside = aside.remove(&no);
         runs.push(run);
     }
+    let numbers: Vec<i64> = lacking.iter().map(|(no, _)| *no).collect();
+    let mut causes = without_node(link, &numbers).await?;
+    for (no, at) in lacking {
+        runs[at].without_node = causes.remove(&no);
+    }
     Ok(runs)
+}
+
+/// When the first attempt of some runs started.
+async fn first_events(link: &Link, numbers: &[i64]) -> Done<HashMap<i64, Millis>> {
+    if numbers.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = link.rows(sql!("first_starts", INT8_ARRAY), &[&numbers]).await?;
+    rows.iter().map(|found| Ok((found.try_get(0)?, Millis(found.try_get(1)?)))).collect()
+}
+
+/// Why no live node can take those of some runs of which nothing was executed.
+async fn without_node(link: &Link, numbers: &[i64]) -> Done<HashMap<i64, String>> {
+    let mut causes = HashMap::new();
+    if numbers.is_empty() {
+        return Ok(causes);
+    }
+    for found in link.rows(sql!("runs_without_node", INT8_ARRAY), &[&numbers]).await? {
+        if let Some(class) = found.try_get::<_, Option<i64>>(1)?
+            && let Some(wait) = waits::for_node(link, class, None).await?
+        {
+            causes.insert(found.try_get(0)?, wait.cause().text);
+        }
+    }
+    Ok(causes)
 }
 
 fn summary(found: &Row) -> Done<Option<RunSummary>> {
@@ -214,17 +258,18 @@ fn summary(found: &Row) -> Done<Option<RunSummary>> {
         set_aside: None,
         closing,
         paused,
+        first_task_at: None,
+        without_node: None,
     }))
 }
 
-fn counts(rows: &[Row]) -> Done<HashMap<i64, Vec<(TaskStatus, u64)>>> {
-    let mut counts: HashMap<i64, Vec<(TaskStatus, u64)>> = HashMap::new();
+fn counts(rows: &[Row]) -> Done<HashMap<i64, Counted>> {
+    let mut counts: HashMap<i64, Counted> = HashMap::new();
     for found in rows {
-        if let Some(status) = TaskStatus::parse(&row::text(found, 1)?) {
-            counts.entry(found.try_get(0)?).or_default().push((status, row::number(found, 2)?));
-        }
+        let counted = counts.entry(found.try_get(0)?).or_default();
+        let first = row::moment(found, 3)?;
+        counted.add(&row::text(found, 1)?, row::number(found, 2)?, (first, row::number(found, 4)?));
     }
-    counts.values_mut().for_each(|counts| counts.sort_unstable());
     Ok(counts)
 }
 
@@ -312,6 +357,7 @@ pub(super) async fn nodes(
             lost_sessions: row::number(&found, 13)?,
             observed_at,
             held: row::number(&found, 7)?,
+            fires: found.try_get(16)?,
             claims: node_claims(link, shelf, session, claims).await?,
         });
     }

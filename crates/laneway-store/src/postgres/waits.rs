@@ -257,15 +257,20 @@ impl Look<'_> {
 
     async fn nodes(&self, class: i64) -> Done<Option<Waits>> {
         let class = self.head.head.placed.class().unwrap_or(class);
-        let text = self.link.row(sql!("class_text", INT8), &[&class]).await?;
-        let text = text.map(|found| row::text(&found, 0)).transpose()?;
-        let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
-        let class = Class { pin: self.owner.clone(), ..class };
-        let mut nodes = Vec::new();
-        for found in self.link.rows(sql!("sessions_offering"), &[]).await? {
-            let Some(offer) = offer::from_text(&row::text(&found, 1)?) else { continue };
-            nodes.push((row::text(&found, 0)?, class::lacks(&offer, &class)));
-        }
-        Ok(Some(Waits::Node(NodeWait { class, nodes })))
+        Ok(for_node(self.link, class, self.owner.clone()).await?.map(Waits::Node))
     }
+}
+
+/// What a task of a class waits for that no node takes, of a run that may be bound to one.
+pub(super) async fn for_node(link: &Link, class: i64, pin: Option<String>) -> Done<Option<NodeWait>> {
+    let text = link.row(sql!("class_text", INT8), &[&class]).await?;
+    let text = text.map(|found| row::text(&found, 0)).transpose()?;
+    let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
+    let class = Class { pin, ..class };
+    let mut nodes = Vec::new();
+    for found in link.rows(sql!("sessions_offering"), &[]).await? {
+        let Some(offer) = offer::from_text(&row::text(&found, 1)?) else { continue };
+        nodes.push((row::text(&found, 0)?, class::lacks(&offer, &class)));
+    }
+    Ok(Some(NodeWait { class, nodes }))
 }

@@ -62,7 +62,7 @@ pub use clock::Clock;
 use txn::{Done, Failure, Head, HeadRow, Plans, Shelf, plan, read_head, sql};
 use verbs::{
     apply, cache, cancel, children, claim, effects, finish, give_back, levels, lives, people, promote,
-    reopen, secrets, start, submit, triggers,
+    remove, reopen, secrets, start, submit, triggers,
 };
 use writer::Writer;
 
@@ -804,6 +804,21 @@ impl Store for SqliteStore {
     async fn resume_triggers(&self, workflow: &str) -> Result<bool> {
         let workflow = workflow.to_owned();
         self.write(move |txn| triggers::resume(txn, &workflow)).await
+    }
+
+    async fn remove_triggers(&self, workflow: &str) -> Result<u64> {
+        let workflow = workflow.to_owned();
+        self.write(move |txn| remove::triggers(txn, &workflow)).await
+    }
+
+    async fn remove_limit(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.write(move |txn| remove::limit(txn, &name)).await
+    }
+
+    async fn remove_workflow(&self, name: &str, is_forced: bool) -> Result<()> {
+        let name = name.to_owned();
+        self.write(move |txn| remove::workflow(txn, &name, is_forced)).await
     }
 
     async fn triggers(&self) -> Result<Vec<TriggerView>> {

@@ -12,7 +12,7 @@ use super::txn::{Done, Txn, sql};
 use crate::error::{Error, Teller};
 use crate::keeper::unreadable;
 use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
-use crate::pool::{UNGRANTED, subject};
+use crate::pool::{UNGRANTED, left_behind, subject};
 use crate::readable::{Noted, add_event};
 
 pub(super) fn tell(txn: &Txn<'_>, session: SessionId, facts: &[PoolFact]) -> Done<()> {
@@ -24,6 +24,11 @@ pub(super) fn tell(txn: &Txn<'_>, session: SessionId, facts: &[PoolFact]) -> Don
     }
     txn.connection.prepare_cached(sql!("pool_events_forget"))?.execute([POOL_EVENTS_KEPT])?;
     Ok(())
+}
+
+/// Ends the containers of a session that is about to go: its history would leave them as they were.
+pub(super) fn end_left_behind(txn: &Txn<'_>, session: SessionId) -> Done<()> {
+    tell(txn, session, &left_behind(&containers(txn.connection)?, session))
 }
 
 pub(super) fn keep(txn: &Txn<'_>, session: SessionId, pools: &[KeptPool]) -> Done<()> {

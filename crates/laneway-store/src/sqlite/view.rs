@@ -6,7 +6,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{NodeEvent, NodeFact};
 use laneway_core::plan::Position;
-use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -28,6 +28,7 @@ use crate::offer;
 use crate::overview::few;
 use crate::pool::{add_port_waits, needs_ports};
 use crate::readable::{Readable, add_event};
+use crate::summary::{Counted, Retried, first_start};
 use crate::tally;
 
 pub(super) fn run(
@@ -48,7 +49,12 @@ pub(super) fn run(
         add_port_waits(&mut waits, &head.head.plan, &state, &pools::containers(connection)?);
     }
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
+    let first_task_at = match first_start(&state) {
+        Ok(at) => at,
+        Err(Retried) => first_event(connection, head.no)?,
+    };
     Ok(RunView {
+        first_task_at,
         state,
         plan: std::sync::Arc::clone(&head.head.plan),
         dir: head.head.dir.clone(),
@@ -155,13 +161,19 @@ pub(super) fn listed(
             tracing::warn!("a run is not listed, because its row cannot be read; `laneway doctor` names it");
             continue;
         };
-        run.counts = match most {
+        let counted = match most {
             None => task_counts(connection, sql!("task_counts"), [no])?,
             Some(most) => {
-                let counts = task_counts(connection, sql!("task_counts_of_few"), [no, most + 1])?;
-                few(counts, most)
+                let counted = task_counts(connection, sql!("task_counts_of_few"), [no, most + 1])?;
+                Counted { states: few(counted.states, most), ..counted }
             }
         };
+        run.counts = counted.states;
+        run.first_task_at =
+            if counted.is_retried { first_event(connection, no)? } else { counted.first_task_at };
+        if most.is_none() && run.may_lack_node(run.is_interrupted) {
+            run.without_node = without_node(connection, no)?;
+        }
         run.is_interrupted = run.is_interrupted
             && run.status.is_some_and(|status| !status.is_final())
             && living_owner(connection, locks, owner.as_deref())?.is_none();
@@ -198,23 +210,36 @@ fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
         set_aside: None,
         closing,
         paused,
+        first_task_at: None,
+        without_node: None,
     };
     Ok(Some((row.get(0)?, row.get(9).unwrap_or_default(), run)))
 }
 
-fn task_counts(
-    connection: &Connection,
-    sql: &str,
-    asked: impl rusqlite::Params,
-) -> Done<Vec<(TaskStatus, u64)>> {
-    let rows: Vec<(String, u64)> = connection
-        .prepare_cached(sql)?
-        .query_map(asked, |row| Ok((row.get(0).unwrap_or_default(), row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut counts: Vec<(TaskStatus, u64)> =
-        rows.into_iter().filter_map(|(status, count)| Some((TaskStatus::parse(&status)?, count))).collect();
-    counts.sort_unstable();
-    Ok(counts)
+fn task_counts(connection: &Connection, sql: &str, asked: impl rusqlite::Params) -> Done<Counted> {
+    let mut counted = Counted::default();
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(asked)?;
+    while let Some(row) = rows.next()? {
+        let status: String = row.get(0).unwrap_or_default();
+        let first: Option<i64> = row.get(2)?;
+        counted.add(&status, row.get(1)?, (first.map(Millis), row.get(3)?));
+    }
+    Ok(counted)
+}
+
+fn first_event(connection: &Connection, no: i64) -> Done<Option<Millis>> {
+    let mut statement = connection.prepare_cached(sql!("first_start"))?;
+    let at: Option<i64> = statement.query_row([no], |row| row.get(0)).optional()?;
+    Ok(at.map(Millis))
+}
+
+/// Why no live node can take a run of which nothing was executed.
+fn without_node(connection: &Connection, no: i64) -> Done<Option<String>> {
+    let mut statement = connection.prepare_cached(sql!("run_without_node"))?;
+    let class: Option<Option<i64>> = statement.query_row([no], |row| row.get(0)).optional()?;
+    let Some(class) = class.flatten() else { return Ok(None) };
+    Ok(waits::for_node(connection, class, None)?.map(|wait| wait.cause().text))
 }
 
 /// The newest runs of each workflow, newest first.
@@ -308,6 +333,7 @@ pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> 
             lost_sessions: row.get(13)?,
             observed_at,
             held: row.get(7)?,
+            fires: row.get(15)?,
             claims: node_claims(connection, &shared.plans, session, claims)?,
         });
     }

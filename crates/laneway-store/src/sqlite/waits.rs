@@ -283,21 +283,23 @@ impl Look<'_> {
 
     fn nodes(&self, class: i64) -> Done<Option<Waits>> {
         let class = self.head.head.placed.class().unwrap_or(class);
-        let text: Option<String> = self
-            .connection
-            .prepare_cached(sql!("class_text"))?
-            .query_row([class], |row| row.get(0))
-            .optional()?;
-        let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
-        let class = Class { pin: self.owner.clone(), ..class };
-        let mut statement = self.connection.prepare_cached(sql!("sessions_offering"))?;
-        let mut rows = statement.query([])?;
-        let mut nodes = Vec::new();
-        while let Some(row) = rows.next()? {
-            let offer: String = row.get(1)?;
-            let Some(offer) = offer::from_text(&offer) else { continue };
-            nodes.push((row.get(0)?, class::lacks(&offer, &class)));
-        }
-        Ok(Some(Waits::Node(NodeWait { class, nodes })))
+        Ok(for_node(self.connection, class, self.owner.clone())?.map(Waits::Node))
     }
+}
+
+/// What a task of a class waits for that no node takes, of a run that may be bound to one.
+pub(super) fn for_node(connection: &Connection, class: i64, pin: Option<String>) -> Done<Option<NodeWait>> {
+    let text: Option<String> =
+        connection.prepare_cached(sql!("class_text"))?.query_row([class], |row| row.get(0)).optional()?;
+    let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
+    let class = Class { pin, ..class };
+    let mut statement = connection.prepare_cached(sql!("sessions_offering"))?;
+    let mut rows = statement.query([])?;
+    let mut nodes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let offer: String = row.get(1)?;
+        let Some(offer) = offer::from_text(&offer) else { continue };
+        nodes.push((row.get(0)?, class::lacks(&offer, &class)));
+    }
+    Ok(Some(NodeWait { class, nodes }))
 }

@@ -7,7 +7,7 @@ use laneway_core::growth::MAX_OUTPUTS;
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::model::{Finished, ItemsAsked, Pausable, Reopen, TaskView};
+use laneway_store::model::{Finished, ItemsAsked, Pausable, Reopen, RunFilter, TaskView};
 use laneway_store::{ClaimRef, Error, Fate};
 use serde_json::{Value, json};
 
@@ -276,6 +276,11 @@ async fn failed_item_fails_the_step_when_the_others_have_ended(place: Place) {
         "its items are not counted beside it"
     );
     assert_eq!(node.task(run, "behind").await.status, TaskStatus::Skipped);
+    let newest = RunFilter { limit: 1, ..RunFilter::default() };
+    let listed = node.store.runs(newest).await.expect("a list").remove(0);
+    let failures = listed.counts.iter().find(|(status, _)| *status == TaskStatus::Failed);
+    assert_eq!(failures, Some(&(TaskStatus::Failed, 1)), "a list counts the failure once");
+    assert_eq!(listed.first_task_at, node.view(run).await.first_task_at);
 }
 
 async fn fail_fast_ends_the_others(place: Place) {

@@ -45,6 +45,7 @@ mod quarantine;
 mod random;
 mod reference;
 mod remote;
+mod remove;
 mod reopening;
 mod retries;
 mod rooms;

@@ -68,7 +68,10 @@ async fn how_a_container_is_now_is_what_was_told_last(place: Place) {
     let now = one.store.pool_containers().await.expect("containers");
     assert_eq!(told(&now), ["eu:1 a idle", "eu:1 b starting"], "what a dead node had is nobody's");
     one.store.tell_pools(other.session, vec![fact("d", S::Idle)]).await.expect("nothing is told");
-    assert_eq!(one.store.pool_events(Some("us:1"), 0, 9).await.expect("events").len(), 1);
+    let events = one.store.pool_events(Some("us:1"), 0, 9).await.expect("events");
+    assert_eq!(told(&events), ["us:1 d starting", "us:1 d terminated"], "its history has an end");
+    let PoolFact::ContainerTerminated(ended) = &events[1].fact else { panic!("{events:?}") };
+    assert_eq!(ended.why, EndReason::NodeLost);
 }
 
 async fn what_is_old_is_forgotten_but_for_how_a_container_is(place: Place) {

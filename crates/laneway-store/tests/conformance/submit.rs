@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::model::{RunFilter, Submission};
 use laneway_store::{Error, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::audit;
 use crate::harness::{Node, Place, flat, flow, for_each_database, left, submission, succeeded};
@@ -18,7 +18,7 @@ for_each_database! {
     run_without_room_for_a_task_is_refused,
     same_document_is_kept_once_and_found_by_its_name,
     plan_is_made_again_by_a_process_that_never_saw_it,
-    key_that_was_chosen_for_a_run_of_another_workflow_is_refused,
+    key_of_a_run_that_differs_is_refused,
 }
 
 // On Postgres a submission is one transaction, however large: nothing of it is there before all of it is.
@@ -165,23 +165,41 @@ async fn plan_is_made_again_by_a_process_that_never_saw_it(place: Place) {
 }
 
 /// What Laneway makes of something that happened is the same, whatever it is submitted for.
-async fn key_that_was_chosen_for_a_run_of_another_workflow_is_refused(place: Place) {
+async fn key_of_a_run_that_differs_is_refused(place: Place) {
     let node = place.node("one").await;
-    let submit = |key: &str, name: &str, head: &str| {
-        let document = flow(head, &[("a", "")]).replace("name: flow", &format!("name: {name}"));
+    let submit = |key: &str, name: &str, head: &str, params: Value| {
+        let head = format!(
+            "params: {{date: {{type: string, required: true}}, zone: {{type: string, default: eu}}}}\n{head}"
+        );
+        let document = flow(&head, &[("a", "")]).replace("name: flow", &format!("name: {name}"));
         let key = Some(key.to_owned());
-        let given = Submission { is_shared: true, key, ..submission(&document, json!({}), node.session) };
+        let given = Submission { is_shared: true, key, ..submission(&document, params, node.session) };
         let store = &node.store;
         async move { store.submit(given).await }
     };
-    let run = submit("night-7", "one", "").await.expect("a run");
-    assert_eq!(submit("night-7", "one", "max_parallel: 2").await.expect("the same"), run);
-    let refused = submit("night-7", "other", "").await.expect_err("it is that of another");
-    assert!(
-        matches!(&refused, Error::KeyTaken { key, run: of, workflow } if key == "night-7" && *of == run && workflow == "one"),
-        "{refused}"
-    );
-    let child = submit("child of x a (3)", "one", "").await.expect("a run");
-    assert_eq!(submit("child of x a (3)", "other", "").await.expect("the same"), child);
+    let monday = || json!({"date": "mon"});
+    let run = submit("night-7", "one", "", monday()).await.expect("a run");
+    let same = json!({"date": "mon", "zone": "eu"});
+    assert_eq!(submit("night-7", "one", "", same).await.expect("the default is the same"), run);
+    for (name, head, params, expected) in [
+        ("other", "", monday(), "workflow `one`, now `other`"),
+        ("one", "max_parallel: 2", monday(), "version "),
+        ("one", "", json!({"date": "tue"}), "`date` \"mon\", now \"tue\""),
+        (
+            "one",
+            "",
+            json!({"date": "tue", "zone": "us"}),
+            "`date` \"mon\", now \"tue\"; `zone` \"eu\", now \"us\"",
+        ),
+    ] {
+        let refused = submit("night-7", name, head, params).await.expect_err("it is that of another");
+        assert!(
+            matches!(&refused, Error::KeyTaken { key, run: of, differs } if key == "night-7" && *of == run && differs.starts_with(expected)),
+            "{expected}: {refused}"
+        );
+    }
+    let child = submit("child of x a (3)", "one", "", monday()).await.expect("a run");
+    let other = submit("child of x a (3)", "other", "max_parallel: 2", json!({"date": "tue"})).await;
+    assert_eq!(other.expect("the same"), child);
     assert_eq!(all(node.store.as_ref()).await, 2);
 }

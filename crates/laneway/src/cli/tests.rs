@@ -17,6 +17,9 @@ const WITHOUT_JSON: &[(&str, &str)] = &[
     ("completions", "it prints a script"),
     ("token revoke", "it changes, and says so in a sentence"),
     ("limit set", "it changes, and says so in a sentence"),
+    ("limit rm", "it changes, and says so in a sentence"),
+    ("workflow rm", "it changes, and says so in a sentence"),
+    ("schedule rm", "it changes, and says so in a sentence"),
     ("cache clear", "it changes, and says so in a sentence"),
     ("secret set", "it changes, and says so in a sentence"),
     ("secret remove", "it changes, and says so in a sentence"),
@@ -49,6 +52,17 @@ fn every_command_ends_its_help_with_an_example() {
         }
     });
     assert!(lacking.is_empty(), "without an example: {}", lacking.join(", "));
+}
+
+#[test]
+fn help_is_ascii_and_reads_the_same_in_every_locale() {
+    let mut others = Vec::new();
+    walk(&Cli::command(), "", &mut |command, path| {
+        if !command.clone().render_long_help().to_string().is_ascii() {
+            others.push(path.to_owned());
+        }
+    });
+    assert!(others.is_empty(), "not ASCII: {}", others.join(", "));
 }
 
 #[test]

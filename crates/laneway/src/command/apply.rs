@@ -23,7 +23,7 @@ use crate::text;
 #[command(after_help = "Example:\n  laneway apply nightly.yaml\n  laneway start nightly\n\n\
     The directory of the file is packed with it, without what `.lanewayignore` names (as in .gitignore), so that its\n\
     scripts are there on whichever node its steps run. What is shipped is listed before it leaves. Files that look like\n\
-    credentials (.env, private keys, …) and files above 8 MiB are refused unless --include names them. Applying what\n\
+    credentials (.env, private keys, ...) and files above 8 MiB are refused unless --include names them. Applying what\n\
     has not changed does nothing.")]
 pub(crate) struct Args {
     /// Workflow files; all of them are read before any is applied
@@ -78,11 +78,31 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         } else {
             context.printer.line(&format!("{workflow} has not changed: it is version {version}"))?;
         }
+        if !args.json
+            && let Some(nodes) = &applied.fired_by
+        {
+            say_who_fires(context, nodes)?;
+        }
     }
     if args.json {
         context.printer.json(&told)?;
     }
     Ok(Exit::Succeeded)
+}
+
+/// Says which node fires the schedule, or what to start so that one does.
+fn say_who_fires(context: &Context, nodes: &[String]) -> anyhow::Result<()> {
+    match nodes {
+        [] => {
+            context.printer.line("no live node fires its schedule yet")?;
+            context
+                .printer
+                .note("hint: start `laneway worker` or `laneway serve` on this store, and keep it running");
+            Ok(())
+        }
+        [one] => context.printer.line(&format!("node {one} fires its schedule")),
+        all => context.printer.line(&format!("{} nodes fire its schedule", all.len())),
+    }
 }
 
 /// Where workflows and their files are brought: a store, which is made if it is not there, or a server with one.

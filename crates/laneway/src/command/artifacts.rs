@@ -19,7 +19,7 @@ use crate::text;
 #[command(
     after_help = "Example:\n  laneway artifacts last build\n  laneway artifacts last build --get dist/app.tar.gz --to .\n\n\
     A step names them: `artifacts: [dist/*.tar.gz]`. They are kept if it succeeds; without NAME, --to fetches all of them.\n\
-    Those of the items of a step are put into folders: DIR/STEP/INDEX/…"
+    Those of the items of a step are put into folders: DIR/STEP/INDEX/..."
 )]
 pub(crate) struct Args {
     /// Run id, the beginning of one, or `last`

@@ -69,21 +69,28 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 }
 
 fn table(context: &Context, entries: &[wire::CacheEntry]) -> String {
-    let columns = ["WORKFLOW", "STEP", "KEY", "RUN", "RECORDED", "TOOK", "SIZE", "HITS", "LAST USED"];
-    let mut table = text::table(&columns, context.printer.width());
+    let width = context.printer.width();
+    let is_narrow = text::is_narrow(width);
+    let mut columns = vec!["WORKFLOW", "STEP", "KEY", "RUN", "RECORDED", "TOOK", "SIZE", "HITS", "LAST USED"];
+    columns.retain(|column| !is_narrow || !["KEY", "RECORDED"].contains(column));
+    let mut table = text::table(&columns, width);
     text::color(&mut table, context.printer.out_palette());
     for entry in entries {
-        table.add_row(vec![
-            Cell::new(&entry.workflow),
-            Cell::new(&entry.step),
-            Cell::new(entry.key.get(..12).unwrap_or(&entry.key)),
-            Cell::new(entry.run.short()),
-            Cell::new(text::date(entry.recorded_at.0)),
+        let mut row = vec![Cell::new(&entry.workflow), Cell::new(&entry.step)];
+        if !is_narrow {
+            row.push(Cell::new(entry.key.get(..12).unwrap_or(&entry.key)));
+        }
+        row.push(Cell::new(entry.run.short()));
+        if !is_narrow {
+            row.push(Cell::new(text::date(entry.recorded_at.0)));
+        }
+        row.extend([
             Cell::new(text::duration(Duration::from_millis(entry.took_ms))),
             Cell::new(text::bytes(entry.bytes)),
             Cell::new(entry.hits),
-            Cell::new(text::date(entry.last_used_at.0)),
+            Cell::new(text::date_in(entry.last_used_at.0, is_narrow)),
         ]);
+        table.add_row(row);
     }
     text::lines(&table)
 }

@@ -37,6 +37,17 @@ enum What {
         #[arg(long)]
         json: bool,
     },
+    /// Remove a limit that nothing needs
+    #[command(
+        visible_alias = "remove",
+        after_help = "Example:\n  laneway limit rm warehouse\n\n\
+            Refused while a task holds it or waits for it, or a run that has not ended names it.\n\
+            A later submission that names it is refused, unless its document declares the limit."
+    )]
+    Rm {
+        /// The limit
+        name: String,
+    },
 }
 
 fn limit(text: &str) -> Result<Limit, String> {
@@ -53,6 +64,10 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             };
             face.set_limit(&name, value).await?;
             context.printer.line(&format!("limit {name} is {value}"))?;
+        }
+        What::Rm { name } => {
+            context.face()?.remove_limit(&name).await?;
+            context.printer.line(&format!("limit {name} is removed"))?;
         }
         What::List { json } => {
             let limits = context.face()?.limits().await?;

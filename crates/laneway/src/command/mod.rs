@@ -7,6 +7,7 @@ pub(crate) mod artifacts;
 pub(crate) mod backup;
 pub(crate) mod cache;
 pub(crate) mod cancel;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod effect;
@@ -50,6 +51,7 @@ pub(crate) mod warden;
 pub(crate) mod watch;
 pub(crate) mod web;
 pub(crate) mod worker;
+pub(crate) mod workflow;
 pub(crate) mod workflows;
 
 use std::net::SocketAddr;
@@ -265,6 +267,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         | Command::Graph(_)
         | Command::Schema(_)
         | Command::Openapi(_)
+        | Command::Workflow(_)
         | Command::Workflows(_)
         | Command::Start(_)
         | Command::Submit(_)
@@ -293,6 +296,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         | Command::Effect(_)
         | Command::Skip(_)
         | Command::Settings(_)
+        | Command::Complete(_)
         | Command::Completions(_)
         | Command::Init(_)
         | Command::Man(_)
@@ -313,6 +317,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         Command::Schema(args) => schema::execute(context, args),
         Command::Settings(args) => settings::execute(context, args),
         Command::Apply(args) => apply::execute(context, args).await,
+        Command::Workflow(args) => workflow::execute(context, args).await,
         Command::Workflows(args) => workflows::execute(context, args).await,
         Command::Start(args) => start::execute(context, args).await,
         Command::Submit(args) => submit::execute(context, args).await,
@@ -353,6 +358,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         Command::Man(args) => man::execute(context, &args),
         Command::Top(args) => top::execute(context, args).await,
         Command::Watch(args) => watch::execute(context, args).await,
+        Command::Complete(args) => complete::execute(context, args).await,
         Command::Completions(args) => completions::execute(context, args),
         // Before there is a runtime, in lib.rs.
         Command::Effect(_) => unreachable!("it has ended before there was a runtime"),

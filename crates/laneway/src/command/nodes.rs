@@ -34,21 +34,27 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     } else if nodes.is_empty() {
         context.printer.note("no node is alive; `laneway worker` starts one");
     } else {
-        let mut table = text::table(
-            &["NODE", "SLOTS", "HOLDS", "ENGINES", "LABELS", "SINCE", "STATE"],
-            context.printer.width(),
-        );
+        let width = context.printer.width();
+        let is_narrow = text::is_narrow(width);
+        let mut columns = vec!["NODE", "SLOTS", "HOLDS", "ENGINES", "LABELS", "SINCE", "STATE"];
+        // Where there is little room it holds `1/4`.
+        columns.retain(|column| !is_narrow || *column != "SLOTS");
+        let mut table = text::table(&columns, width);
         text::color(&mut table, context.printer.out_palette());
         for node in &nodes {
-            table.add_row(vec![
-                Cell::new(&node.node),
-                Cell::new(node.slots),
-                Cell::new(node.running_claims),
+            let mut row = vec![Cell::new(&node.node)];
+            if is_narrow {
+                row.push(Cell::new(format!("{}/{}", node.running_claims, node.slots)));
+            } else {
+                row.extend([Cell::new(node.slots), Cell::new(node.running_claims)]);
+            }
+            row.extend([
                 Cell::new(node.engines.join(" ")),
                 Cell::new(labels(node)),
-                Cell::new(text::date(node.registered_at.0)),
+                Cell::new(text::date_in(node.registered_at.0, is_narrow)),
                 Cell::new(&node.state),
             ]);
+            table.add_row(row);
         }
         context.printer.text(&text::lines(&table))?;
     }

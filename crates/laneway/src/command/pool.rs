@@ -1,5 +1,7 @@
 //! `laneway pool`: warm containers of nodes that live, what became of them, and what is wanted of them.
 
+use std::collections::BTreeSet;
+
 use comfy_table::Cell;
 use laneway_core::pool::{PoolEvent, PoolFact};
 use laneway_server::wire;
@@ -53,11 +55,15 @@ enum What {
     },
     /// Let every node that keeps a pool remove its containers: now those that nobody uses, the others after their tasks
     #[command(
-        after_help = "Example:\n  laneway pool drain agents\n  laneway pool drain agents --node build-7:4242"
+        after_help = "Example:\n  laneway pool drain agents\n  laneway pool drain agents --node build-7:4242\n  laneway pool drain --all"
     )]
     Drain {
         /// The pool, as the document calls it
-        pool: String,
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        pool: Option<String>,
+        /// Every pool that a node keeps
+        #[arg(long)]
+        all: bool,
         /// Only on this node, as `laneway nodes` names it
         #[arg(long)]
         node: Option<String>,
@@ -90,13 +96,43 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
                 Some(_) | None => format!("{count} of {pool} will be warm"),
             })
         }
-        What::Drain { pool, node, json } => {
+        What::Drain { pool: Some(pool), node, json, .. } => {
             let asked = face.drain_pool(&pool, &wire::DrainPool { node }).await?;
-            tell(context, &asked, json, |_| {
-                format!("{pool} is drained: what nobody uses goes now, the rest after its task")
-            })
+            tell(context, &asked, json, |_| drained(&pool))
+        }
+        What::Drain { pool: None, node, json, .. } => drain_all(context, &face, node, json).await,
+    }
+}
+
+fn drained(pool: &str) -> String {
+    format!("{pool} is drained: containers in no use go now, the others after their tasks")
+}
+
+/// Every pool that a live node keeps, or one of them. Prints one JSON array.
+async fn drain_all(
+    context: &Context,
+    face: &Face,
+    node: Option<String>,
+    is_json: bool,
+) -> anyhow::Result<Exit> {
+    let pools = face.pools().await?;
+    let is_meant = |pool: &&wire::Pool| node.as_ref().is_none_or(|node| pool.node == *node);
+    let names: BTreeSet<&str> = pools.iter().filter(is_meant).map(|pool| pool.pool.as_str()).collect();
+    let mut all = Vec::new();
+    for name in names {
+        let asked = face.drain_pool(name, &wire::DrainPool { node: node.clone() }).await?;
+        if is_json {
+            all.push(asked);
+        } else {
+            tell(context, &asked, false, |_| drained(name))?;
         }
     }
+    if is_json {
+        context.printer.json(&all)?;
+    } else if pools.is_empty() {
+        context.printer.note("no node keeps a pool");
+    }
+    Ok(Exit::Succeeded)
 }
 
 async fn status(context: &Context, face: &Face, is_json: bool) -> anyhow::Result<Exit> {

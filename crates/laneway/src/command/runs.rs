@@ -1,5 +1,6 @@
 //! `laneway runs`: the list, newest first.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use comfy_table::Cell;
@@ -10,9 +11,6 @@ use serde_json::{Map, Value};
 use super::Context;
 use crate::exit::Exit;
 use crate::text::{self, Palette};
-
-/// Columns that a line with whole dates and words takes.
-const WIDE: u16 = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway runs --status failed --limit 5")]
@@ -49,6 +47,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         printer.note(if is_filtered { "no run is like that" } else { "no runs yet" });
     } else {
         printer.text(&table(&runs, printer.out_palette(), printer.width()))?;
+        for (cause, count) in queued(&runs) {
+            printer.note(&format!("{} queued: {}", text::count(count, "run"), text::told(cause)));
+        }
         if runs.len() == limit {
             printer.note(&format!("the newest {}; --limit shows more", limit));
         }
@@ -59,8 +60,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     Ok(Exit::Succeeded)
 }
 
+/// Why runs are queued that no live node can take, each reason once.
+fn queued(runs: &[RunSummary]) -> BTreeMap<&str, u64> {
+    let mut causes = BTreeMap::new();
+    for cause in runs.iter().filter_map(|run| run.cause.as_deref()) {
+        *causes.entry(cause).or_default() += 1;
+    }
+    causes
+}
+
 fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
-    let is_narrow = width.is_some_and(|width| width < WIDE);
+    let is_narrow = text::is_narrow(width);
     let mut table = text::table(&["RUN", "WORKFLOW", "STATUS", "SUBMITTED", "TOOK", "TASKS"], width);
     text::color(&mut table, palette);
     for run in runs {
@@ -69,7 +79,7 @@ fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
         if palette.is_on() {
             status = text::run_color(status, look);
         }
-        let took = match (run.started_at, run.finished_at) {
+        let took = match (run.first_task_at.or(run.started_at), run.finished_at) {
             (Some(started), Some(finished)) => text::duration(finished.0.since(started.0)),
             (Some(_) | None, _) => String::new(),
         };
@@ -77,11 +87,7 @@ fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
             Cell::new(run.run.short()),
             Cell::new(&run.workflow),
             status,
-            Cell::new(if is_narrow {
-                text::day_and_time(run.submitted_at.0)
-            } else {
-                text::date(run.submitted_at.0)
-            }),
+            Cell::new(text::date_in(run.submitted_at.0, is_narrow)),
             Cell::new(took),
             Cell::new(counts(&run.tasks, is_narrow)),
         ]);

@@ -44,6 +44,16 @@ enum What {
         /// The workflow's name
         workflow: String,
     },
+    /// Forget what starts a workflow by itself, until it is applied again
+    #[command(
+        visible_alias = "remove",
+        after_help = "Example:\n  laneway schedule rm nightly\n\n\
+            Its schedules, webhooks and `after` are forgotten; its runs and the workflow itself stay."
+    )]
+    Rm {
+        /// The workflow's name
+        workflow: String,
+    },
     /// Let it start by itself again, from now on
     #[command(after_help = "Example:\n  laneway schedule resume nightly")]
     Resume {
@@ -97,6 +107,12 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             let paused = context.face()?.pause_triggers(&workflow, true).await?;
             let since = if paused.changed { "" } else { ", as before: it was paused already" };
             context.printer.line(&format!("{workflow} starts by itself no more{since}"))?;
+        }
+        What::Rm { workflow } => {
+            context.face()?.remove_triggers(&workflow).await?;
+            context
+                .printer
+                .line(&format!("{workflow} starts by itself no more, until it is applied again"))?;
         }
         What::Resume { workflow } => {
             if !context.face()?.pause_triggers(&workflow, false).await?.changed {
@@ -188,23 +204,34 @@ async fn list(context: &Context, json: bool) -> anyhow::Result<()> {
         context.printer.note("nothing starts by itself; `laneway apply FILE` makes what a file says so");
         return Ok(());
     }
-    let mut table = text::table(&["WORKFLOW", "TRIGGER", "NEXT", "LAST"], context.printer.width());
+    let width = context.printer.width();
+    let mut table = text::table(&["WORKFLOW", "TRIGGER", "NEXT", "LAST"], width);
     text::color(&mut table, context.printer.out_palette());
+    let now = Clock::system().now(Millis(0));
     for trigger in &triggers {
         table.add_row(vec![
             Cell::new(&trigger.workflow),
             Cell::new(&trigger.trigger),
-            Cell::new(next(trigger)),
+            Cell::new(next(trigger, now, text::is_narrow(width))),
             Cell::new(last(trigger)),
         ]);
     }
-    context.printer.text(&text::lines(&table))
+    context.printer.text(&text::lines(&table))?;
+    if triggers.iter().any(|trigger| trigger.paused_by.is_none() && !trigger.has_node) {
+        context.printer.note("no live node fires schedules; start `laneway worker` or `laneway serve`");
+    }
+    Ok(())
 }
 
-fn next(trigger: &Trigger) -> String {
+fn next(trigger: &Trigger, now: Millis, is_narrow: bool) -> String {
     match (&trigger.paused_by, trigger.next) {
         (Some(by), _) => format!("paused by {by}"),
-        (None, Some(at)) => text::date(at.0),
+        (None, Some(at)) if at.0 < now => {
+            // Where there is little room, the note below says it.
+            let node = if trigger.has_node || is_narrow { "" } else { "; no node fires it" };
+            format!("due {} ago{node}", text::span(now.since(at.0)))
+        }
+        (None, Some(at)) => text::date_in(at.0, is_narrow),
         (None, None) => "-".to_owned(),
     }
 }

@@ -124,7 +124,13 @@ fn header(run: &Run, palette: Palette) -> String {
     if run.no_cache {
         field("cache", "not asked: every step is executed".to_owned());
     }
-    if let (Some(started), Some(finished)) = (run.started_at, run.finished_at) {
+    if let Some(cause) = &run.cause {
+        field("queued", text::told(cause));
+    }
+    if let Some(first) = run.first_task_at.filter(|_| !run.local) {
+        field("waited", format!("{} for its first task", text::duration(first.0.since(run.submitted_at.0))));
+    }
+    if let (Some(started), Some(finished)) = (run.first_task_at.or(run.started_at), run.finished_at) {
         let took = text::duration(finished.0.since(started.0));
         field("finished", format!("{}, after {took}", text::date(finished.0)));
     }

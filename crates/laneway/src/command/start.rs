@@ -28,7 +28,7 @@ pub(crate) struct Args {
     wait: bool,
     #[command(flatten)]
     params: ParamArgs,
-    /// Whoever starts with the same key again gets the same run
+    /// Start one run for this key: again, it gives the same run, or an error if anything differs
     #[arg(long, value_name = "KEY", conflicts_with = "wait", value_parser = super::submit::key)]
     key: Option<String>,
     /// How many steps may run at once; wins over the document

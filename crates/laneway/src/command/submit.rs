@@ -22,7 +22,8 @@ use crate::{deed, env};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  laneway submit nightly.yaml -p date=2026-11-15\n  laneway submit nightly.yaml --key nightly-2026-11-15\n\n\
-    `laneway worker` takes the tasks of such runs. With a key that was used before, nothing new is made."
+    `laneway worker` takes the tasks of such runs. With a key that was used before, nothing new is made; with another document\n\
+    or other parameters than before it is an error that says what differs."
 )]
 pub(crate) struct Args {
     /// The workflow file; `-` reads stdin
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     /// How many steps may run at once; wins over the document
     #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
-    /// Whoever submits with the same key again gets the same run
+    /// Submit one run for this key: again, it gives the same run, or an error if anything differs
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Option<String>,
     /// Start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on

@@ -157,8 +157,11 @@ fn show(context: &Context, made: wire::CreatedToken, is_json: bool) -> anyhow::R
 }
 
 fn table(context: &Context, tokens: &[wire::Token]) -> String {
-    let header = ["TOKEN", "ROLE", "ENDS IN", "MADE", "BY", "LAST USED", "EXPIRES", "STATE"];
-    let mut table = text::table(&header, context.printer.width());
+    let width = context.printer.width();
+    let is_narrow = text::is_narrow(width);
+    let mut header = vec!["TOKEN", "ROLE", "ENDS IN", "MADE", "BY", "LAST USED", "EXPIRES", "STATE"];
+    header.retain(|column| !is_narrow || !["MADE", "BY"].contains(column));
+    let mut table = text::table(&header, width);
     text::color(&mut table, context.printer.out_palette());
     for token in tokens {
         let state = match (&token.revoked_by, token.revoked_at) {
@@ -170,16 +173,19 @@ fn table(context: &Context, tokens: &[wire::Token]) -> String {
                 None => "in use".to_owned(),
             },
         };
-        table.add_row(vec![
-            Cell::new(&token.name),
-            Cell::new(token.role),
-            Cell::new(format!("…{}", token.tail)),
-            Cell::new(text::date(token.created_at.0)),
-            Cell::new(&token.created_by),
-            Cell::new(token.last_used_at.map_or_else(|| "-".to_owned(), |at| text::date(at.0))),
-            Cell::new(token.expires_at.map_or_else(|| "-".to_owned(), |at| text::date(at.0))),
+        let date =
+            |at: Option<wire::Moment>| at.map_or_else(|| "-".to_owned(), |at| text::date_in(at.0, is_narrow));
+        let mut row =
+            vec![Cell::new(&token.name), Cell::new(token.role), Cell::new(format!("…{}", token.tail))];
+        if !is_narrow {
+            row.extend([Cell::new(text::date(token.created_at.0)), Cell::new(&token.created_by)]);
+        }
+        row.extend([
+            Cell::new(date(token.last_used_at)),
+            Cell::new(date(token.expires_at)),
             Cell::new(state),
         ]);
+        table.add_row(row);
     }
     text::lines(&table)
 }

@@ -88,7 +88,12 @@ impl WorkArgs {
         let has_container = has_engine(&containers.docker).await;
         let (node, ports) = (name.to_owned(), Some(containers.port_count()));
         let offer = Offer { node, labels, has_process: true, has_container, ports, ..Offer::default() };
-        Ok(NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(name, self.slots.get()) })
+        Ok(NewSession {
+            offer: Some(offer),
+            lease,
+            fires: true,
+            ..NewSession::ephemeral(name, self.slots.get())
+        })
     }
 
     pub(super) fn worker(&self, node: &Node, reach: &Reach, containers: Containers) -> Worker {

@@ -53,8 +53,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 
 fn table(context: &Context, workflows: &[WorkflowSummary]) -> String {
     let palette = context.printer.out_palette();
-    let mut table =
-        text::table(&["WORKFLOW", "VERSION", "APPLIED", "BY", "LAST RUN"], context.printer.width());
+    let width = context.printer.width();
+    let mut table = text::table(&["WORKFLOW", "VERSION", "APPLIED", "BY", "LAST RUN"], width);
     text::color(&mut table, palette);
     for view in workflows {
         let last = match &view.last_run {
@@ -71,7 +71,7 @@ fn table(context: &Context, workflows: &[WorkflowSummary]) -> String {
         table.add_row(vec![
             Cell::new(named(view)),
             Cell::new(view.version),
-            Cell::new(text::date(view.applied_at.0)),
+            Cell::new(text::date_in(view.applied_at.0, text::is_narrow(width))),
             Cell::new(&view.applied_by),
             last,
         ]);

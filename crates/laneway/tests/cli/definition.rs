@@ -43,6 +43,138 @@ fn validate_tells_of_every_file() {
     assert!(!place.path(".laneway").exists(), "validate makes no store");
 }
 
+/// Mistakes that people make who are new to it, each with what to write instead.
+#[test]
+fn validate_answers_the_mistakes_of_newcomers() {
+    let place = Place::new();
+    for (name, text) in [
+        ("weekday", "schedule: {cron: \"0 2 * * MONDAY\"}\nsteps: {a: {run: make}}\n"),
+        ("minute", "schedule: {cron: \"61 * * * *\"}\nsteps: {a: {run: make}}\n"),
+        ("matrix", "steps:\n  a: {run: make, matrix: {os: [linux, mac]}}\n"),
+        (
+            "map",
+            "params: {l: {type: list, required: true}}\nsteps:\n  a: {run: make, env: {X: \"${{ params.l | map('upper') }}\"}}\n",
+        ),
+        ("list", "steps:\n  - name: Build\n    run: make\n"),
+        ("jobs", "jobs: {build: {run: make}}\n"),
+        ("uses", "steps:\n  a: {uses: actions/checkout@v4}\n"),
+        ("depends", "steps:\n  a: {run: make}\n  b: {run: make, depends_on: [a]}\n"),
+        ("when", "steps:\n  a: {run: make}\n  b: {run: make, needs: [a], when: on_failure}\n"),
+        ("colon", "steps:\n  a: {run: echo: hi}\n"),
+        (
+            "callback",
+            "secrets: {t: {env: T}}\nsteps: {a: {run: make}}\nhooks: {failed: [{post: \"https://x.org/${{ secrets.t }}\"}]}\n",
+        ),
+    ] {
+        place.write(&format!("{name}.yaml"), text);
+    }
+    assert_snapshot!(place.laneway(
+        "validate weekday.yaml minute.yaml matrix.yaml map.yaml list.yaml jobs.yaml uses.yaml depends.yaml \
+         when.yaml colon.yaml callback.yaml"
+    ), @r##"
+    $ laneway validate weekday.yaml minute.yaml matrix.yaml map.yaml list.yaml jobs.yaml uses.yaml depends.yaml when.yaml colon.yaml callback.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `cron` must be a pattern such as "0 2 * * *", not the string `0 2 * * MONDAY`
+     --> weekday.yaml:1:18
+      |
+    1 | schedule: {cron: "0 2 * * MONDAY"}
+      |                  ^^^^^^^^^^^^^^^^
+      |
+      = help: `MONDAY` is no weekday: write `MON`, or `1`
+    error: `cron` must be a pattern such as "0 2 * * *", not the string `61 * * * *`
+     --> minute.yaml:1:18
+      |
+    1 | schedule: {cron: "61 * * * *"}
+      |                  ^^^^^^^^^^^^
+      |
+      = help: `61` is no minute: write 0 to 59
+    error: `matrix` is not supported yet
+     --> matrix.yaml:2:18
+      |
+    2 |   a: {run: make, matrix: {os: [linux, mac]}}
+      |                  ^^^^^^
+      |
+      = help: write `for_each` with the combinations: `for_each: [{os: linux, py: "3.12"}]`, read as `${{ item.os }}`
+    error: there is no filter `map`
+     --> map.yaml:3:43
+      |
+    3 |   a: {run: make, env: {X: "${{ params.l | map('upper') }}"}}
+      |                                           ^^^
+      |
+      = help: an expression has no loops: `for_each` makes a task for each item, and a script can compute a list with `jq`
+    error: `steps` must be a mapping of names to steps, not a list
+     --> list.yaml:2:3
+      |
+    2 |   - name: Build
+      |   ^^^^^^^^^^^^^
+      |
+      = help: give each step a name: `steps: {build: {run: …}, test: {needs: [build], run: …}}`; steps without `needs` start at once
+    error: the workflow has no `steps`
+     --> jobs.yaml:1:1
+      |
+    1 | jobs: {build: {run: make}}
+      | ^
+      |
+      = help: add at least one: `steps: {hello: {run: echo hello}}`
+
+    error: a workflow has no key `jobs`
+     --> jobs.yaml:1:1
+      |
+    1 | jobs: {build: {run: make}}
+      | ^^^^
+      |
+      = help: the word here is `steps`: `steps: {build: {run: make}, test: {needs: [build], run: make test}}`
+    error: a step has no key `uses`
+     --> uses.yaml:2:7
+      |
+    2 |   a: {uses: actions/checkout@v4}
+      |       ^^^^
+      |
+      = help: nothing is fetched from a marketplace: `run` is a script, `image` its container, `workflow` another workflow
+    error: a step has no key `depends_on`
+     --> depends.yaml:3:18
+      |
+    3 |   b: {run: make, depends_on: [a]}
+      |                  ^^^^^^^^^^
+      |
+      = help: the word here is `needs`: `needs: [build]` starts the step when `build` has succeeded
+    error: `when` must be one of all_succeeded, all_done, all_failed, one_succeeded, one_failed, always, not the string `on_failure`
+     --> when.yaml:3:36
+      |
+    3 |   b: {run: make, needs: [a], when: on_failure}
+      |                                    ^^^^^^^^^^
+      |
+      = help: write `one_failed`: it starts when a step that it needs has failed
+    error: this is not valid YAML: while parsing a flow mapping, did not find expected ',' or '}'
+     --> colon.yaml:2:16
+      |
+    2 |   a: {run: echo: hi}
+      |                ^
+      |
+      = help: a value that contains `: ` needs quotes: run: "echo: hi"
+    error: `secrets` can only be read in `env`
+     --> callback.yaml:3:44
+      |
+    3 | hooks: {failed: [{post: "https://x.org/${{ secrets.t }}"}]}
+      |                                            ^^^^^^^^^
+      |
+      = help: `secret: t` beside `post` signs what is sent; to send it, let a hook with a script do so: `{run: 'curl -d "" "https://example.org/$KEY"', env: {KEY: "${{ secrets.t }}"}}`
+    "##);
+    let mut preview = place.command(&["schedule", "preview", "--cron", "61 * * * *"]);
+    preview.env("COLUMNS", "100");
+    assert_snapshot!(place.outcome("schedule preview --cron '61 * * * *'", preview), @r##"
+    $ laneway schedule preview --cron '61 * * * *'
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: invalid value '61 * * * *' for '--cron <PATTERN>': `61` is no minute: write 0 to 59
+
+    For more information, try '--help'.
+    "##);
+}
+
 #[test]
 fn validate_exits_with_zero_when_all_is_well() {
     assert_snapshot!(Place::with("build.yaml", BUILD).laneway("validate build.yaml"), @r"
@@ -149,6 +281,36 @@ fn schema_is_a_json_schema_that_accepts_the_document() {
     let validator = jsonschema::validator_for(&schema).expect("a well-formed schema");
     assert!(validator.is_valid(&json!({ "steps": { "a": { "run": "echo" } } })));
     assert!(!validator.is_valid(&json!({ "steps": { "a": { "rum": "echo" } } })));
+}
+
+/// In a real shell, with the script that people load.
+#[test]
+fn runs_and_steps_are_completed_in_bash() {
+    let place = Place::with("flow.yaml", "steps: {fetch: {run: 'true'}, format: {run: 'true'}}\n");
+    assert_eq!(place.laneway("run flow.yaml").code, Some(0));
+    place.write("laneway.bash", &place.laneway("completions bash").stdout);
+    let run = place.json("show last --json")["run"].as_str().expect("an id").to_owned();
+    let complete = |line: &str| {
+        let script = format!(
+            "laneway() {{ {program} \"$@\"; }}; . ./laneway.bash\n\
+             COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+             _laneway_with_runs laneway \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            program = env!("CARGO_BIN_EXE_laneway"),
+        );
+        let mut command = std::process::Command::new("bash");
+        command.args(["--norc", "-c", &script]).current_dir(place.path(""));
+        let outcome = place.outcome(line, command);
+        assert_eq!(outcome.stderr, "", "{outcome}");
+        outcome.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let short = &run[run.len() - 12..run.len() - 4];
+    assert_eq!(complete("laneway show ''"), ["last", short]);
+    assert_eq!(complete("laneway show la"), ["last"]);
+    assert_eq!(complete("laneway explain last ''"), ["fetch", "format"]);
+    assert_eq!(complete(&format!("laneway logs {short} fo")), ["format"]);
+    assert!(complete("laneway sho").contains(&"show".to_owned()), "commands are completed as before");
+    assert!(complete("laneway show --js").contains(&"--json".to_owned()));
 }
 
 #[test]

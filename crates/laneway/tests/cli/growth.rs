@@ -1,9 +1,11 @@
 //! Steps with items, as a person meets them: in the foreground, after a kill, through a server, and before anything runs.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::place::{Place, until};
+use crate::place::{Place, text, until};
 use crate::serve::Served;
 
 const PARSE: &str = r#"
@@ -29,6 +31,41 @@ fn tasks(run: &Value) -> Vec<(String, Value, Value, String)> {
         (text(&task["step"]), task["item"].clone(), task["index"].clone(), text(&task["status"]))
     };
     run["tasks"].as_array().expect("tasks").iter().map(task).collect()
+}
+
+#[test]
+fn a_failed_item_is_counted_once_in_the_list_of_runs() {
+    let place = Place::with(
+        "flow.yaml",
+        "steps: {each: {for_each: [a, b], run: 'test $X = a', env: {X: \"${{ item }}\"}}}\n",
+    );
+    assert_eq!(place.laneway("run flow.yaml").code, Some(1));
+    let run = place.json("runs --json")[0].clone();
+    assert_eq!(run["tasks"]["failed"], 1, "{run}");
+    assert!(place.laneway("runs").stdout.contains("1 failed"));
+}
+
+/// Waiting is no executing: the time of a run begins with its first task.
+#[test]
+fn what_a_run_took_begins_with_its_first_task() {
+    let place = Place::with("flow.yaml", "steps: {a: {run: 'true'}}\n");
+    place.laneway("submit flow.yaml");
+    let submitted = Instant::now();
+    let long = Duration::from_secs(2);
+    until("some time", || submitted.elapsed() > long);
+    let worker = place.spawn("worker --shutdown-grace 1s");
+    until("the end of the run", || place.json("show last --json")["status"] == "succeeded");
+    let run = place.json("runs --json")[0].clone();
+    let at = |name: &str| text(&run[name]).parse::<jiff::Timestamp>().expect("a moment");
+    assert!(
+        (at("first_task_at") - at("submitted_at")).total(jiff::Unit::Second).expect("a span") >= 2.0,
+        "{run}"
+    );
+    let shown = place.laneway("show last").stdout;
+    let waited = shown.lines().find(|line| line.trim().starts_with("waited ")).expect("a line");
+    assert!(!waited.contains("ms"), "{waited}");
+    worker.signal(Signal::TERM);
+    worker.wait();
 }
 
 #[test]

@@ -90,8 +90,14 @@ impl Place {
     }
 
     pub(crate) fn spawn(&self, line: &str) -> Running {
+        self.spawn_with(line, &[])
+    }
+
+    /// The same with variables beside those of a clean environment.
+    pub(crate) fn spawn_with(&self, line: &str, variables: &[(&str, &str)]) -> Running {
         let args: Vec<&str> = line.split_whitespace().collect();
         let mut command = self.command(&args);
+        command.envs(variables.iter().copied());
         let child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         Running { line: line.to_owned(), dir: self.dir.path().to_owned(), child: Some(child) }

@@ -337,5 +337,5 @@ fn nothing_is_said_to_go_on_that_was_not_paused_or_has_ended() {
     assert_eq!(place.laneway("submit build.yaml").code, Some(0));
     let resumed = place.laneway("resume last");
     assert_eq!(resumed.code, Some(1), "{resumed}");
-    assert!(resumed.stderr.contains("is not paused: it is running"), "{resumed}");
+    assert!(resumed.stderr.contains("is not paused: it is queued"), "{resumed}");
 }

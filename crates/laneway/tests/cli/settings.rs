@@ -38,6 +38,17 @@ fn every_source_wins_over_those_behind_it() {
 }
 
 #[test]
+fn container_engine_is_shown_where_it_is_looked_for() {
+    let place = Place::new();
+    let mut command = place.command(&["settings", "--json"]);
+    command.env("DOCKER_HOST", "unix:///run/other.sock");
+    let outcome = place.outcome("settings --json", command);
+    let all: Vec<Value> = serde_json::from_str(&outcome.stdout).expect("JSON");
+    let host = all.iter().find(|setting| setting["name"] == "docker_host").expect("a setting");
+    assert_eq!([text(&host["value"]), text(&host["from"])], ["unix:///run/other.sock", "environment"]);
+}
+
+#[test]
 fn document_wins_over_the_file_and_the_flag_over_both() {
     let place = Place::with("flow.yaml", "max_parallel: 3\nsteps: {a: {run: 'true'}}\n");
     place.write("free.yaml", "steps: {a: {run: 'true'}}\n");

@@ -141,3 +141,40 @@ fn lists_fit_eighty_columns() {
     }
     assert!(on_terminal_of(80, &place, "runs", &[("NO_COLOR", "1")]).contains("✓1 ✗1 –1"));
 }
+
+/// A line for each thing that is listed, none of them broken.
+#[test]
+fn every_list_fits_eighty_columns() {
+    let place = Place::new();
+    let document = "name: nightly-report\nschedule: {cron: \"0 2 * * *\", timezone: Europe/Berlin}\n\
+        steps: {report: {run: 'true', cache: {key: x}}}\n";
+    place.write("flow.yaml", document);
+    for line in ["run flow.yaml", "apply flow.yaml", "token create deployer --role operator"] {
+        assert_eq!(place.laneway(line).code, Some(0), "{line}");
+    }
+    let mut secret = place.command(&["secret", "set", "database-password"]);
+    place.write("value", "hush");
+    secret.stdin(std::fs::File::open(place.path("value")).expect("the file"));
+    assert_eq!(place.outcome("secret set", secret).code, Some(0));
+    let worker =
+        place.spawn("worker --shutdown-grace 1s --node-address build-7.example:4242 --label zone=eu");
+    crate::place::until("a node", || place.laneway("nodes --json").stdout.contains("build-7"));
+    for (line, name) in [
+        ("nodes", "build-7.example:4242"),
+        ("workflows", "nightly-report"),
+        ("cache list", "nightly-report"),
+        ("token list", "deployer"),
+        ("secret list", "database-password"),
+        ("schedule list", "nightly-report"),
+    ] {
+        let shown = on_terminal_of(80, &place, line, &[("NO_COLOR", "1")]);
+        assert!(shown.lines().all(|line| line.trim_end().chars().count() <= 80), "{shown}");
+        let lines: Vec<&str> = shown.lines().filter(|line| !line.trim().is_empty()).collect();
+        let listed = lines.iter().filter(|line| line.contains(name)).count();
+        assert_eq!(listed, 1, "{line}: {shown}");
+        // The head, what was made here, and the admin's token beside it.
+        assert!(lines.len() <= 3, "no cell is broken: {shown}");
+    }
+    worker.signal(rustix::process::Signal::TERM);
+    worker.wait();
+}

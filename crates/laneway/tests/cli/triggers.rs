@@ -52,6 +52,47 @@ fn what_has_no_schedule_has_no_preview() {
     "#);
 }
 
+#[test]
+fn a_schedule_says_whether_a_node_fires_it() {
+    says_whether_a_node_fires_it(&Place::new());
+}
+
+#[test]
+fn a_schedule_says_whether_a_node_fires_it_on_postgres_too() {
+    says_whether_a_node_fires_it(&Place::with("laneway.toml", &format!("store = \"{}\"\n", schema())));
+}
+
+fn says_whether_a_node_fires_it(place: &Place) {
+    place.write("every.yaml", &every_second(place));
+    place.write("plain.yaml", "steps: {a: {run: 'true'}}\n");
+    let applied = place.laneway("apply every.yaml");
+    assert!(applied.stdout.ends_with("no live node fires its schedule yet\n"), "{applied}");
+    assert!(applied.stderr.contains("hint: start `laneway worker` or `laneway serve`"), "{applied}");
+    assert_eq!(place.json("apply every.yaml --json")[0]["fired_by"], serde_json::json!([]));
+    assert_eq!(place.json("apply plain.yaml --json")[0]["fired_by"], serde_json::Value::Null);
+    until("a tick that no node fires", || {
+        let list = place.laneway("schedule list");
+        list.stdout.contains("due ") && list.stdout.contains(" ago; no node fires it")
+    });
+    let list = place.laneway("schedule list");
+    assert!(list.stderr.contains("no live node fires schedules; start `laneway worker`"), "{list}");
+    let worker = worker(place, "one");
+    assert_eq!(place.json("apply every.yaml --json")[0]["fired_by"], serde_json::json!(["one"]));
+    let applied = place.laneway("apply every.yaml");
+    assert!(applied.stdout.ends_with("node one fires its schedule\n"), "{applied}");
+    let list = place.laneway("schedule list");
+    assert!(!list.to_string().contains("no node") && !list.to_string().contains("no live node"), "{list}");
+    worker.signal(Signal::TERM);
+    worker.wait();
+    // A server that takes no work fires schedules too.
+    let server = place.spawn("serve --no-worker --listen 127.0.0.1:0 --node-address two");
+    until("the server", || {
+        place.json("apply every.yaml --json")[0]["fired_by"] == serde_json::json!(["two"])
+    });
+    server.signal(Signal::TERM);
+    server.wait();
+}
+
 fn lines(place: &Place, file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(place.path(file)).unwrap_or_default();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

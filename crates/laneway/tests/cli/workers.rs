@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::place::{Place, Running, text, until};
+use crate::postgres::schema;
 use crate::serve::Served;
 
 const FLOW: &str = "
@@ -54,11 +55,148 @@ fn submitted_run_waits_for_a_worker_and_says_so() {
 }
 
 #[test]
+fn a_run_that_no_worker_can_take_is_queued_with_its_cause() {
+    is_queued_with_its_cause(&Place::new());
+}
+
+#[test]
+fn a_run_that_no_worker_can_take_is_queued_with_its_cause_on_postgres_too() {
+    is_queued_with_its_cause(&Place::with("laneway.toml", &format!("store = \"{}\"\n", schema())));
+}
+
+fn is_queued_with_its_cause(place: &Place) {
+    place
+        .write("flow.yaml", "steps: {a: {run: 'true', runs_on: {zone: eu}}, b: {needs: [a], run: 'true'}}\n");
+    place.laneway("submit flow.yaml");
+    let run = place.json("runs --json")[0].clone();
+    assert_eq!(run["status"], "queued", "{run}");
+    assert!(text(&run["cause"]).contains("no node is alive"), "{run}");
+    let list = place.laneway("runs");
+    assert!(list.stdout.contains("queued") && list.stderr.contains("1 run queued: no live node"), "{list}");
+    let shown = place.laneway("show last");
+    assert!(shown.stdout.contains(" queued\n") && shown.stdout.contains("no node is alive"), "{shown}");
+    let shown = place.json("show last --json");
+    assert_eq!(shown["status"], "queued");
+    assert!(text(&shown["cause"]).contains("no node is alive"), "{shown}");
+    assert!(place.laneway("top --once --size 80x24").stdout.contains("queued"));
+    let listed = |status: &str| {
+        let runs = place.json(&format!("runs --status {status} --json"));
+        runs.as_array().map(Vec::len)
+    };
+    assert_eq!([listed("queued"), listed("running")], [Some(1), Some(0)]);
+    // A worker that cannot take it changes the cause alone.
+    let us = worker(place, "--label zone=us --node-address us");
+    let run = place.json("runs --json")[0].clone();
+    assert!(run["status"] == "queued" && text(&run["cause"]).contains("us has zone=us"), "{run}");
+    let eu = worker(place, "--label zone=eu --node-address eu");
+    until("the end of the run", || status(place) == "succeeded");
+    let shown = place.laneway("show last");
+    assert!(shown.stdout.contains(" for its first task\n") && !shown.stdout.contains("queued"), "{shown}");
+    for worker in [us, eu] {
+        worker.signal(Signal::TERM);
+        worker.wait();
+    }
+}
+
+#[test]
+fn limits_schedules_and_workflows_are_removed() {
+    removes(&Place::new(), "");
+}
+
+#[test]
+fn limits_schedules_and_workflows_are_removed_through_a_server() {
+    let place = Place::new();
+    let server = Served::start(&place, &["--no-worker"]);
+    removes(&place, &format!(" --server {}", server.url()));
+}
+
+fn removes(place: &Place, at: &str) {
+    let ok = |line: &str| {
+        let outcome = place.laneway(&format!("{line}{at}"));
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        outcome.stdout
+    };
+    let refused = |line: &str, why: &str| {
+        let outcome = place.laneway(&format!("{line}{at}"));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        assert!(outcome.stderr.contains(why) && outcome.stderr.contains("hint: "), "{outcome}");
+    };
+    place.write("nightly.yaml", "schedule: {cron: \"0 2 1 1 *\"}\nsteps: {a: {run: 'true', limits: [db]}}\n");
+    ok("limit set db 1");
+    ok("apply nightly.yaml");
+    ok("submit nightly.yaml");
+    refused("limit rm db", "the limit `db` is in use: ");
+    refused("workflow rm nightly", "in use: 1 run has not ended, and 1 trigger fires");
+    assert_eq!(ok("schedule rm nightly"), "nightly starts by itself no more, until it is applied again\n");
+    refused("schedule rm nightly", "no schedule or other trigger starts `nightly`");
+    refused("workflow rm nightly", "in use: 1 run has not ended\n");
+    ok("cancel last --now");
+    assert_eq!(ok("limit rm db"), "limit db is removed\n");
+    assert_eq!(ok("workflow rm nightly"), "workflow nightly is removed; its runs stay\n");
+    refused("workflow rm nightly", "nightly");
+    assert!(ok("runs").contains("nightly"));
+    refused("start nightly", "nightly");
+    let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");
+    let mut audit =
+        store.prepare("SELECT act FROM audit WHERE act LIKE 'remove%' ORDER BY seq").expect("the log");
+    let acts = audit.query_map((), |row| row.get::<_, String>(0)).expect("entries");
+    let acts: Vec<String> = acts.collect::<Result<_, _>>().expect("text");
+    assert_eq!(acts, ["remove_triggers", "remove_limit", "remove_workflow"]);
+}
+
+#[test]
+fn every_pool_is_drained_at_once() {
+    let place = Place::new();
+    let worker = worker(&place, "--node-address one");
+    assert!(place.laneway("pool drain --all").stderr.contains("no node keeps a pool"));
+    let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");
+    for (name, image) in [("agents", "busybox:1"), ("shared", "busybox:2")] {
+        let keep = "INSERT INTO pools (session, name, image, max) SELECT id, ?1, ?2, 3 FROM sessions";
+        store.execute(keep, [name, image]).expect("a pool");
+    }
+    let told = place.json("pool drain --all --json");
+    assert_eq!((&told[0]["pool"], &told[1]["pool"]), (&"agents".into(), &"shared".into()), "{told}");
+    let told = place.laneway("pool drain --all --node one").stdout;
+    assert!(told.contains("busybox:1  agents is drained") && told.contains("shared is drained"), "{told}");
+    assert_eq!(place.laneway("pool drain agents --all").code, Some(2));
+    assert_eq!(place.laneway("pool drain").code, Some(2));
+    worker.signal(Signal::TERM);
+    worker.wait();
+}
+
+#[test]
 fn submission_with_a_key_is_made_once() {
     let place = Place::with("flow.yaml", FLOW);
     let one = place.json("submit flow.yaml --key nightly --json");
     let two = place.json("submit flow.yaml --key nightly --json");
     assert_eq!(one["run"], two["run"]);
+    assert_eq!(place.json("runs --json").as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn key_of_a_run_that_differs_is_refused_with_what_differs() {
+    let place = Place::with(
+        "flow.yaml",
+        "params: {date: {type: string, required: true}}\nsteps: {a: {run: 'true'}}\n",
+    );
+    place.laneway("submit flow.yaml --key nightly -p date=mon");
+    assert_snapshot!(place.laneway("submit flow.yaml --key nightly -p date=tue"), @r##"
+    $ laneway submit flow.yaml --key nightly -p date=tue
+    exit code 2
+    ----- stdout
+    ----- stderr
+      flow.yaml (73 bytes)
+    error: the key `nightly` belongs to run [id], which differs: `date` "mon", now "tue"
+    hint: use another key for a new run; `laneway show [id]` shows that one
+    "##);
+    place.write("flow.yaml", "params: {date: {type: string, required: true}}\nsteps: {a: {run: 'false'}}\n");
+    let edited = place.laneway("submit flow.yaml --key nightly -p date=mon");
+    assert_eq!(edited.code, Some(2), "{edited}");
+    assert!(edited.stderr.contains("which differs: version "), "{edited}");
+    place.write("other.yaml", FLOW);
+    let other = place.laneway("submit other.yaml --key nightly");
+    assert_eq!(other.code, Some(2), "{other}");
+    assert!(other.stderr.contains("which differs: workflow `flow`, now `other`"), "{other}");
     assert_eq!(place.json("runs --json").as_array().map(Vec::len), Some(1));
 }
 
@@ -461,15 +599,18 @@ fn clean_environment_is_that_of_a_worker() {
     run("run flow.yaml --clean-env");
     run("run flow.yaml --clean-env --pass-env REGION");
     run("retry last --from a --clean-env");
-    let worker = place.spawn("worker --shutdown-grace 1s");
-    place.laneway("submit flow.yaml");
-    until("the worker's", || place.read("told").lines().count() == 5);
-    worker.signal(Signal::TERM);
-    worker.wait();
-    assert_eq!(
-        place.read("told"),
-        "eu t C.UTF-8\nnone none C.UTF-8\neu none C.UTF-8\nnone none C.UTF-8\nnone none C.UTF-8\n"
-    );
+    let of_worker = |args: &str, lines: usize| {
+        let line = format!("worker --shutdown-grace 1s{args}");
+        let worker = place.spawn_with(&line, &[("REGION", "eu"), ("TOKEN", "t")]);
+        place.laneway("submit flow.yaml");
+        until("the worker's", || place.read("told").lines().count() == lines);
+        worker.signal(Signal::TERM);
+        worker.wait();
+    };
+    of_worker("", 5);
+    of_worker(" --pass-env REGION", 6);
+    let (all, none, passed) = ("eu t C.UTF-8\n", "none none C.UTF-8\n", "eu none C.UTF-8\n");
+    assert_eq!(place.read("told"), [all, none, passed, none, none, passed].concat());
 }
 
 #[test]

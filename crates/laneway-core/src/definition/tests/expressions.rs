@@ -71,11 +71,13 @@ steps:
   e: {run: make, args: ["${{ params.who is nice }}", "${{ params.who.upper() }}"]}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
-    error: there is no filter `uper`; did you mean `upper`?
+    error: there is no filter `uper`
      --> flow.yaml:3:47
       |
     3 |   a: {run: make, env: {A: "x ${{ params.who | uper }}", B: "${{ params.who", C: "${{ }}"}}
       |                                               ^^^^
+      |
+      = help: did you mean `upper`?
 
     error: `${{` is never closed; write `${{ … }}`
      --> flow.yaml:3:61
@@ -109,11 +111,13 @@ steps:
       |
       = help: write it without `${{ }}` in the middle: `a == 1 and b == 2`
 
-    error: there is no test `nice`; did you mean `none`?
+    error: there is no test `nice`
      --> flow.yaml:7:44
       |
     7 |   e: {run: make, args: ["${{ params.who is nice }}", "${{ params.who.upper() }}"]}
       |                                            ^^^^
+      |
+      = help: did you mean `none`?
 
     error: a value cannot be called; use a filter, as in `value | upper`
      --> flow.yaml:7:59

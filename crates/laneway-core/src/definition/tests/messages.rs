@@ -179,10 +179,12 @@ fn filter_that_loops_is_answered_with_what_there_is() {
     let text =
         "params: {l: {type: list}}\nsteps: {a: {run: make, env: {X: \"${{ params.l | map('upper') }}\"}}}\n";
     insta::assert_snapshot!(refused(text), @r#"
-    error: there is no filter `map`; an expression has no loops: `for_each` makes a task for each item, and a script can compute a list with `jq`
+    error: there is no filter `map`
      --> flow.yaml:2:49
       |
     2 | steps: {a: {run: make, env: {X: "${{ params.l | map('upper') }}"}}}
       |                                                 ^^^
+      |
+      = help: an expression has no loops: `for_each` makes a task for each item, and a script can compute a list with `jq`
     "#);
 }

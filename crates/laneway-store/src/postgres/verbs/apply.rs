@@ -34,19 +34,27 @@ pub(in crate::postgres) async fn apply(
     locks.send(&mut flight);
     flight.ask(sql!("definition_versions", TEXT, INT8, INT8), vec![name, &i64::MAX, &1_i64]);
     flight.ask(sql!("blob_hold", TEXT), vec![&bundle]);
+    flight.ask(sql!("triggers_known", TEXT), vec![name]);
     let answers = flight.land().await?;
     if let (Some(hash), Some([])) = (bundle, answers.get(1).map(Vec::as_slice)) {
         return Err(Error::NoSuchBlob { hash: hash.to_owned() }.into());
     }
     let newest = answers.first().and_then(|rows| rows.first()).map(definition).transpose()?;
+    let known = answers.get(2).and_then(|rows| rows.first()).map(|found| found.try_get::<_, i64>(0));
+    // Its triggers may have been removed since it was applied.
+    let is_disarmed = known.transpose()?.unwrap_or(0) == 0 && !plan.workflow.triggers.is_empty();
+    let mut was_there = None;
     if let Some(newest) = &newest
         && newest.version == plan.version
         && newest.bundle == application.bundle
         // Without files of their own, its steps run there.
         && (application.bundle.is_some() || newest.dir == application.dir)
     {
-        link.roll_back().await;
-        return Ok(Applied { no: newest.no, was_there: true });
+        if !is_disarmed {
+            link.roll_back().await;
+            return Ok(Applied { no: newest.no, was_there: true });
+        }
+        was_there = Some(newest.no);
     }
     let no = newest.map_or(1, |newest| newest.no + 1);
     let (number, arms) = (i64::from(no), Arms::of(plan));
@@ -59,16 +67,20 @@ pub(in crate::postgres) async fn apply(
         return Err(error);
     }
     let mut flight = link.flight();
-    flight
-        .ask(sql!("document_add", TEXT, TEXT, TEXT, INT8), vec![&version, name, &application.document, &now]);
-    flight.ask(
-        sql!("definition_add", TEXT, INT8, TEXT, TEXT, TEXT, INT8, TEXT),
-        vec![name, &number, &version, &application.dir, &bundle, &now, &application.by],
-    );
+    if was_there.is_none() {
+        flight.ask(
+            sql!("document_add", TEXT, TEXT, TEXT, INT8),
+            vec![&version, name, &application.document, &now],
+        );
+        flight.ask(
+            sql!("definition_add", TEXT, INT8, TEXT, TEXT, TEXT, INT8, TEXT),
+            vec![name, &number, &version, &application.dir, &bundle, &now, &application.by],
+        );
+    }
     arms.say(&mut flight, (name, &version), &now);
     flight.commit().await?;
     shelf.plans.keep(plan);
-    Ok(Applied { no, was_there: false })
+    Ok(Applied { no: was_there.unwrap_or(no), was_there: was_there.is_some() })
 }
 
 /// The newest of each name, by name.

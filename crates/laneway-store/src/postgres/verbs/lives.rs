@@ -25,6 +25,7 @@ use crate::postgres::follow::{FollowUp, record, work};
 use crate::postgres::link::{Begin, Link, Sql, sql};
 use crate::postgres::lock_order::Acquisition;
 use crate::postgres::migrate::KNOWN;
+use crate::postgres::pools;
 use crate::postgres::read::{self, claim_of, run_of};
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
@@ -44,8 +45,8 @@ pub(in crate::postgres) async fn register(
     let ttl = i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX);
     let mut flight = link.begin(Begin::Write);
     flight.ask(
-        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT, INT8),
-        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer, &node.token, &KNOWN],
+        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT, INT8, BOOL),
+        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer, &node.token, &KNOWN, &node.fires],
     );
     let answers = if node.offer.is_some() { flight.land().await? } else { flight.commit().await? };
     if answers.first().is_none_or(Vec::is_empty) {
@@ -404,6 +405,11 @@ pub(in crate::postgres) async fn reap(
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.ask(sql!("reap_runs", TEXT), vec![&id]);
+    flight.land().await?;
+    if takes_others {
+        pools::end_left_behind(link, terms, session).await?;
+    }
+    let mut flight = link.flight();
     flight.ask(sql!("reap_session", TEXT), vec![&id]);
     // Behind it: nobody adds to them any more.
     flight.ask(sql!("reap_pools", TEXT), vec![&id]);

@@ -14,6 +14,7 @@ pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;
 pub(super) mod prune;
+pub(super) mod remove;
 pub(super) mod secrets;
 pub(super) mod submit;
 pub(super) mod triggers;

@@ -29,6 +29,7 @@ use crate::postgres::lock_order::lock_runs;
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
+use crate::submission_key::KeyedRun;
 
 pub(in crate::postgres) async fn submit(
     shelf: &Shelf,
@@ -147,7 +148,8 @@ pub(in crate::postgres) async fn submit(
 fn known(found: &Row, submission: &Submission) -> Done<RunId> {
     let run = row::word(found, 0, "run id", RunId::parse)?;
     if let Some(workflow) = row::maybe_text(found, 1)? {
-        submission.check_known(run, &workflow)?;
+        let (version, params) = (row::text(found, 2)?, row::text(found, 3)?);
+        submission.check_known(&KeyedRun::new(run, workflow, version, &params)?)?;
     }
     Ok(run)
 }
@@ -195,7 +197,7 @@ async fn declare_limits(link: &Link, submission: &Submission, now: Millis) -> Do
         return Ok(());
     }
     let mut stored: BTreeMap<String, Limit> = BTreeMap::new();
-    for found in link.rows(sql!("limit", TEXT_ARRAY), &[&names]).await? {
+    for found in link.rows(sql!("limits_named", TEXT_ARRAY), &[&names]).await? {
         let limit = row::word(&found, 1, "limit", |text| Limit::parse(text).ok())?;
         stored.insert(row::text(&found, 0)?, limit);
     }

@@ -3,5 +3,5 @@
 SELECT id, node, pid, registered_at, slots, offer, is_draining,
        (SELECT count(*) FROM tasks WHERE tasks.status = 'running' AND tasks.session = sessions.id),
        renewed_at, tally, asks, contentions, last_active_at,
-       coalesce((SELECT lost FROM losses WHERE losses.node = sessions.node), 0), expires_at
+       coalesce((SELECT lost FROM losses WHERE losses.node = sessions.node), 0), expires_at, fires
 FROM sessions ORDER BY node, id;

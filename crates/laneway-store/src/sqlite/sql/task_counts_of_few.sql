@@ -1,6 +1,9 @@
--- How many tasks of a run are in which state, of ?2 of them. A claim that has not started is what it was before. Along the primary key.
+-- How many tasks of a run are in which state, of ?2 of them. A claim that has not started is what it was before. A step whose
+-- items failed is not counted beside these: each failure counts once. With the first start of what is executed, and more than 1
+-- where a task had an attempt before the one that its row tells of. Along the primary key.
 SELECT CASE WHEN status <> 'running' OR started_at IS NOT NULL THEN status
             WHEN is_ahead = 1 THEN 'pending'
             ELSE 'available' END,
-       count(*)
-FROM (SELECT status, started_at, is_ahead FROM tasks WHERE run_no = ?1 LIMIT ?2) GROUP BY 1;
+       count(*) FILTER (WHERE NOT (status = 'failed' AND reason IS 'items')),
+       min(started_at) FILTER (WHERE wait IS NULL AND growth IS NULL), max(attempt + CASE WHEN started_at IS NULL THEN 1 ELSE 0 END)
+FROM (SELECT status, reason, started_at, is_ahead, wait, growth, attempt FROM tasks WHERE run_no = ?1 LIMIT ?2) GROUP BY 1;

@@ -31,6 +31,10 @@ pub(in crate::sqlite) fn apply(txn: &Txn<'_>, application: &Application) -> Done
         // Without files of their own, its steps run there.
         && (application.bundle.is_some() || newest.dir == application.dir)
     {
+        // Its triggers may have been removed since.
+        if !plan.workflow.triggers.is_empty() && !triggers::has_some(txn, name)? {
+            triggers::arm(txn, plan)?;
+        }
         return Ok(Applied { no: newest.no, was_there: true });
     }
     txn.shelf.plans().keep(plan);

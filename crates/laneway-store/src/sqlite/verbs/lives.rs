@@ -20,6 +20,7 @@ use crate::model::{LOSSES_KEPT, NewSession, Tally, Whom};
 use crate::offer;
 use crate::sqlite::classes;
 use crate::sqlite::migrate::KNOWN;
+use crate::sqlite::pools;
 use crate::sqlite::read;
 use crate::sqlite::run_work::{Follows, follow, on_run};
 use crate::sqlite::txn::{Done, Failure, Txn, sql};
@@ -37,7 +38,8 @@ pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewS
         offer,
         node.token,
         node.token.as_ref().map(|_| i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX / 2)),
-        KNOWN
+        KNOWN,
+        node.fires
     ])?;
     if registered == 0 {
         return Ok(Some(txn.connection.pragma_query_value(None, "user_version", |row| row.get(0))?));
@@ -219,6 +221,9 @@ pub(in crate::sqlite) fn reap(
     follow(txn, follows)?;
     discard_half_submitted(txn, &id)?;
     txn.connection.prepare_cached(sql!("reap_runs"))?.execute([&id])?;
+    if takes_others {
+        pools::end_left_behind(txn, session)?;
+    }
     for delete in [sql!("reap_pools"), sql!("reap_wishes"), sql!("reap_session")] {
         txn.connection.prepare_cached(delete)?.execute([&id])?;
     }

@@ -48,7 +48,7 @@ pub(in crate::sqlite) fn resume(txn: &Txn<'_>, what: &Pausable, by: &str) -> Don
     }
 }
 
-fn unended(txn: &Txn<'_>, workflow: &str) -> Done<Vec<RunId>> {
+pub(super) fn unended(txn: &Txn<'_>, workflow: &str) -> Done<Vec<RunId>> {
     let ids: Vec<String> = txn
         .connection
         .prepare_cached(sql!("runs_of_workflow"))?

@@ -14,7 +14,7 @@ use laneway_core::max_runs::{self, Admission, Runs};
 use laneway_core::plan::Position;
 use laneway_core::rank::rank;
 use laneway_core::time::Millis;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Row, params};
 
 use super::children;
 use crate::child::parent_text;
@@ -25,6 +25,7 @@ use crate::sqlite::access;
 use crate::sqlite::classes;
 use crate::sqlite::run_work::{limit, on_run, runs_of};
 use crate::sqlite::txn::{Done, Head, Txn, sql};
+use crate::submission_key::KeyedRun;
 use crate::trigger::hooks_text;
 
 /// Tasks per transaction: some milliseconds of work. In a test build every submit is a large one.
@@ -243,16 +244,17 @@ pub(super) fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pause>> {
 /// What was submitted with a key before. Of a large one that is under way nobody knows yet whether it will be there.
 fn known(txn: &Txn<'_>, key: &str, submission: &Submission) -> Done<Option<RunId>> {
     let mut statement = txn.connection.prepare_cached(sql!("run_by_key"))?;
-    let known: Option<(String, bool, String)> =
-        statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+    let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
+    let known: Option<(String, bool, String, String, String)> =
+        statement.query_row([key], columns).optional()?;
     match known {
         None => gone(txn, key),
-        Some((id, true, workflow)) => {
+        Some((id, true, workflow, version, params)) => {
             let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
-            submission.check_known(run, &workflow)?;
+            submission.check_known(&KeyedRun::new(run, workflow, version, &params)?)?;
             Ok(Some(run))
         }
-        Some((_, false, _)) => Err(Error::UnderWay { key: key.to_owned() }.into()),
+        Some((_, false, ..)) => Err(Error::UnderWay { key: key.to_owned() }.into()),
     }
 }
 

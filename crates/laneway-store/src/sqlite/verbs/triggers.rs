@@ -113,9 +113,17 @@ pub(in crate::sqlite) fn resume(txn: &Txn<'_>, workflow: &str) -> Done<bool> {
 }
 
 fn is_known(txn: &Txn<'_>, workflow: &str) -> Done<()> {
+    if has_some(txn, workflow)? {
+        Ok(())
+    } else {
+        Err(Error::NoTriggers { workflow: workflow.to_owned() }.into())
+    }
+}
+
+pub(super) fn has_some(txn: &Txn<'_>, workflow: &str) -> Done<bool> {
     let known: u32 =
         txn.connection.prepare_cached(sql!("triggers_known"))?.query_row([workflow], |row| row.get(0))?;
-    if known == 0 { Err(Error::NoTriggers { workflow: workflow.to_owned() }.into()) } else { Ok(()) }
+    Ok(known > 0)
 }
 
 pub(in crate::sqlite) fn due(connection: &Connection, now: Millis, limit: usize) -> Done<DueNow> {

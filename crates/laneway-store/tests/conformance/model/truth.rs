@@ -326,9 +326,15 @@ impl Truth {
 
     // ---- work ---------------------------------------------------------------------------------------
 
+    /// Returns the document that was submitted with a key.
+    pub(super) fn keyed(&self, key: Option<u8>) -> Option<&Doc> {
+        key.and_then(|key| self.keys.get(&key)).map(|run| &self.runs[*run].doc)
+    }
+
     pub(super) fn submit(&mut self, doc: &Doc, session: usize, key: Option<u8>) -> Reply {
         if let Some(run) = key.and_then(|key| self.keys.get(&key)) {
-            let is_its_own = self.runs[*run].doc.flow == doc.flow;
+            // The text is what a version is of, and no run of the model has parameters.
+            let is_its_own = self.runs[*run].doc.text() == doc.text();
             return if is_its_own { Reply::Run(*run) } else { refused("KeyTaken") };
         }
         let mut limits = self.limits.clone();

@@ -63,9 +63,11 @@ fn head(model: &Model, opened: &Opened, run: &Run, frame: &mut Frame<'_>, area: 
     } else {
         run.status.as_str()
     };
-    let took = match (run.started_at, run.finished_at) {
+    let took = match (run.first_task_at.or(run.started_at), run.finished_at) {
         (Some(started), Some(finished)) => format!("in {}", text::duration(finished.0.since(started.0))),
-        (Some(started), None) if !run.interrupted => format!("for {}", running(model, started.0)),
+        (Some(started), None) if !run.interrupted && run.cause.is_none() => {
+            format!("for {}", running(model, started.0))
+        }
         (Some(_) | None, _) => String::new(),
     };
     let mut first = vec![
@@ -83,6 +85,8 @@ fn head(model: &Model, opened: &Opened, run: &Run, frame: &mut Frame<'_>, area: 
     } else if let Some(until) = run.clean_up_until {
         let told = format!("  cleaning up, until {}; c ends it", text::clock(until.0));
         first.push(Span::styled(told, look.warning()));
+    } else if let Some(cause) = &run.cause {
+        first.push(Span::styled(format!("  {cause}"), look.warning()));
     } else if let Some(reason) = &run.reason {
         first.push(Span::styled(format!("  {reason}"), look.dim()));
     }

@@ -47,9 +47,9 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, areas: &Areas) {
 fn row<'a>(model: &Model, run: &'a RunSummary) -> Vec<Span<'a>> {
     let look = model.look;
     let (word, status) = text::run_word(run);
-    let took = match (run.started_at, run.finished_at) {
+    let took = match (run.first_task_at.or(run.started_at), run.finished_at) {
         (Some(started), Some(finished)) => text::duration(finished.0.since(started.0)),
-        (Some(started), None) if !run.interrupted => running(model, started.0),
+        (Some(started), None) if !run.interrupted && run.cause.is_none() => running(model, started.0),
         (Some(_) | None, _) => String::new(),
     };
     vec![

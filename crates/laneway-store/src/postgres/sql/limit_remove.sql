@@ -1,0 +1,2 @@
+-- Removes a named limit.
+DELETE FROM limits WHERE name = $1;
