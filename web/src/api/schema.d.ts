@@ -254,7 +254,11 @@ export interface paths {
          */
         put: operations["put_v1_limits_name"];
         post?: never;
-        delete?: never;
+        /**
+         * Remove a limit that nothing needs
+         * @description Role: admin
+         */
+        delete: operations["delete_v1_limits_name"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1367,7 +1371,11 @@ export interface paths {
         get: operations["get_v1_workflows_name"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Forget what was applied under a name, with its triggers; its runs stay
+         * @description Role: operator
+         */
+        delete: operations["delete_v1_workflows_name"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1473,6 +1481,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/workflows/{name}/triggers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Forget what starts a workflow by itself, until it is applied again
+         * @description Role: operator
+         */
+        delete: operations["delete_v1_workflows_name_triggers"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflows/{name}/triggers/pause": {
         parameters: {
             query?: never;
@@ -1571,6 +1599,8 @@ export interface components {
             bundle?: string | null;
             /** @description False if the newest was the same. */
             changed: boolean;
+            /** @description Addresses of the live nodes that fire its schedules; null for a workflow without one. */
+            fired_by?: string[] | null;
             version: number;
             workflow: string;
         };
@@ -1678,6 +1708,8 @@ export interface components {
         /** @description What is to be done about it. */
         BegunEffect: {
             answer: components["schemas"]["EffectAnswer"];
+            /** @description Fencing token of a step with a `lock`, where something is to be run: the `fence` of its task. */
+            fence?: number | null;
             /** @description One word for this effect, the same in every attempt, for services that take an idempotency key. Empty where nothing is to be run. */
             id: string;
             /** @description What is recorded. */
@@ -1826,7 +1858,7 @@ export interface components {
          * @description A stable word for each kind of refusal; programs decide by it
          * @enum {string}
          */
-        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "unprocessable" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "replayed" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_range" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "busy" | "shutting_down";
+        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "unprocessable" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "replayed" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_range" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "limit_in_use" | "workflow_in_use" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "busy" | "shutting_down";
         /** @description What became of it. */
         CommitEffect: {
             claim: components["schemas"]["ClaimWord"];
@@ -1968,6 +2000,7 @@ export interface components {
             chain: components["schemas"]["Link"][];
             container?: components["schemas"]["TaskContainer"] | null;
             detail?: string | null;
+            files?: components["schemas"]["StepFiles"] | null;
             interrupted?: boolean;
             node?: string | null;
             reason?: components["schemas"]["Reason"] | null;
@@ -2233,6 +2266,8 @@ export interface components {
             /** @description What it can run for others now: `process`, `container`, `function`, `queue`. Containers only while its engine answers. */
             engines?: string[];
             expired_leases: number;
+            /** @description Whether it starts what schedules and other triggers are due. */
+            fires?: boolean;
             /** @description Null for one that runs its own run only. */
             labels?: {
                 [key: string]: string;
@@ -2416,6 +2451,10 @@ export interface components {
             /** Format: uuid */
             session: string;
         };
+        /** @description A limit, a workflow or its triggers that were removed. */
+        Removed: {
+            name: string;
+        };
         /** @description What a worker has done so far, as it counts itself; shown, and used for nothing. */
         Renew: {
             /**
@@ -2492,6 +2531,8 @@ export interface components {
         };
         /** @description A run and its tasks. */
         Run: {
+            /** @description Of one that is `queued` because no live node can take it: why. */
+            cause?: string | null;
             clean_up_until?: components["schemas"]["Moment"] | null;
             /** @description Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout. */
             closing?: string | null;
@@ -2500,6 +2541,7 @@ export interface components {
             /** @description `dataflow`, or `levels`: it goes level by level, and can be told to go one level on. */
             execution?: string;
             finished_at?: components["schemas"]["Moment"] | null;
+            first_task_at?: components["schemas"]["Moment"] | null;
             /** @description Not ended, and the process that ran it is gone. */
             interrupted: boolean;
             /** @description The number of its last event: whoever follows it goes on from there. */
@@ -2543,9 +2585,12 @@ export interface components {
         };
         /** @description A run in a list. */
         RunSummary: {
+            /** @description Of one that is `queued` because no live node can take it: why. */
+            cause?: string | null;
             /** @description Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout. */
             closing?: string | null;
             finished_at?: components["schemas"]["Moment"] | null;
+            first_task_at?: components["schemas"]["Moment"] | null;
             interrupted: boolean;
             /** @description What keeps it paused: `run`, `workflow`, or nothing. */
             paused?: string[];
@@ -2646,6 +2691,23 @@ export interface components {
         Standing: {
             task: components["schemas"]["InLine"];
             version: string;
+        };
+        /** @description The files of one step. */
+        StepFiles: {
+            left?: components["schemas"]["StepLayer"] | null;
+            /** @description Layers in its view, the lowest first. Below them is the bundle. */
+            saw: components["schemas"]["StepLayer"][];
+        };
+        /** @description What a step changed. */
+        StepLayer: {
+            attempt: number;
+            /** @description Size of the files. */
+            bytes: number;
+            /** @description The node that alone has the files, because they are too large for the store. */
+            node?: string | null;
+            /** @description Created, changed and removed. */
+            paths: number;
+            step: string;
         };
         /** @description Something that is to be stopped. */
         StopTask: {
@@ -2790,6 +2852,8 @@ export interface components {
             /** @description Why it started nothing. */
             fault?: string | null;
             fired_at?: components["schemas"]["Moment"] | null;
+            /** @description Whether a live node starts what is due. Without one a time in the past stays `next`. */
+            has_node?: boolean;
             next?: components["schemas"]["Moment"] | null;
             paused_by?: string | null;
             /** @description What the last time started. */
@@ -2915,6 +2979,8 @@ export interface components {
         };
         /** @description The newest version of a workflow. */
         Workflow: {
+            /** @description Hash of the files that came with it: to apply a changed document with the same files. */
+            bundle?: string | null;
             /** @description Where its steps ran last. */
             directory: string;
             document: string;
@@ -4197,6 +4263,113 @@ export interface operations {
             };
         };
     };
+    delete_v1_limits_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A name
+                 * @example nightly
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_limit` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `limit_in_use` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_v1_locks: {
         parameters: {
             query?: never;
@@ -5258,7 +5431,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Whoever submits with the same key again gets the same run */
+                /** @description A repeated request with the same key gets the same run; with another workflow, version or parameters it is refused */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -10345,6 +10518,116 @@ export interface operations {
             };
         };
     };
+    delete_v1_workflows_name: {
+        parameters: {
+            query?: {
+                /** @description Also while runs of it have not ended, or triggers fire */
+                force?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description A name
+                 * @example nightly
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_workflow` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `workflow_in_use` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_v1_workflows_name_document: {
         parameters: {
             query?: {
@@ -10816,6 +11099,104 @@ export interface operations {
                 };
             };
             /** @description It was not done. `code`: `no_such_workflow` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_v1_workflows_name_triggers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A name
+                 * @example nightly
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_triggers` */
             404: {
                 headers: {
                     [name: string]: unknown;
