@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 use crate::expression::{Error, Scope, Template};
 use crate::hook::whose_hooks;
 use crate::id::RunId;
-use crate::schedule::{Schedule, Tick};
+use crate::schedule::{CatchUp, Cron, Schedule, Tick, Zone};
 use crate::state::RunStatus;
+use crate::time::Millis;
 use crate::words::words;
 
 /// Something that starts a workflow, as its document says it.
@@ -138,6 +139,14 @@ fn tick_scope(tick: &Tick) -> Value {
     json!({"at": format!("{}{offset}", tick.wall), "date": tick.wall.date().to_string()})
 }
 
+/// Returns the first tick after a moment of the schedule whose trigger has this key.
+pub fn tick_of_key(key: &str, after: Millis) -> Option<Millis> {
+    let (cron, zone) = key.strip_prefix("schedule ")?.rsplit_once(' ')?;
+    let (cron, zone) = (Cron::parse(cron).ok()?, Zone::parse(zone).ok()?);
+    let schedule = Schedule { cron, zone, catch_up: CatchUp::None };
+    schedule.ticks(after).next().map(|tick| tick.at)
+}
+
 /// The key of the trigger that listens at a path.
 pub fn key_of_path(path: &str) -> String {
     format!("webhook {path}")
@@ -195,6 +204,17 @@ mod tests {
         let tick = schedule.ticks(Millis(1_767_225_600_000)).next().expect("a tick");
         let params = trigger.params_at(&tick).expect("parameters");
         assert_eq!(Value::Object(params), json!({"day": "2026-01-02", "deep": 3}));
+    }
+
+    #[test]
+    fn key_of_a_schedule_tells_its_next_tick() {
+        let trigger = trigger("schedule: {cron: '30 2 * * *', timezone: Europe/Berlin}");
+        let after = Millis(1_800_000_000_000);
+        let Start::Schedule(schedule) = &trigger.start else { panic!("it is a schedule") };
+        let next = schedule.ticks(after).next().map(|tick| tick.at);
+        assert!(next > Some(after));
+        assert_eq!(tick_of_key(&trigger.key(), after), next);
+        assert_eq!(tick_of_key("after load", after), None);
     }
 
     #[test]

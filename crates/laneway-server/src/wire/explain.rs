@@ -200,7 +200,7 @@ impl From<&model::RunView> for ExplainedRun {
         Self {
             run: view.state.run,
             workflow: view.state.workflow.clone(),
-            status: view.state.status,
+            status: view.without_node().map_or(view.state.status, |_| RunStatus::Queued),
             reason: view.state.reason.clone(),
             interrupted: view.is_interrupted,
             closing: view.state.closing.filter(|_| !view.state.status.is_final()),

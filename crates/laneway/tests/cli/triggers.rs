@@ -93,6 +93,20 @@ fn says_whether_a_node_fires_it(place: &Place) {
     server.wait();
 }
 
+#[test]
+fn a_schedule_that_was_applied_or_resumed_just_now_shows_its_next_tick() {
+    let place = Place::with("leap.yaml", "schedule: {cron: '0 0 29 2 *'}\nsteps: {a: {run: x}}\n");
+    place.laneway("apply leap.yaml");
+    let next = || place.json("schedule list --json")[0]["next"].clone();
+    let is_leap_day =
+        |next: &serde_json::Value| next.as_str().is_some_and(|at| at.contains("-02-29T00:00:00"));
+    assert!(is_leap_day(&next()), "{}", next());
+    place.laneway("schedule pause leap");
+    assert_eq!(next(), serde_json::Value::Null);
+    place.laneway("schedule resume leap");
+    assert!(is_leap_day(&next()), "{}", next());
+}
+
 fn lines(place: &Place, file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(place.path(file)).unwrap_or_default();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -78,6 +78,8 @@ fn is_queued_with_its_cause(place: &Place) {
     let shown = place.json("show last --json");
     assert_eq!(shown["status"], "queued");
     assert!(text(&shown["cause"]).contains("no node is alive"), "{shown}");
+    let why = place.laneway("explain last");
+    assert!(why.stdout.starts_with("· flow ") && why.stdout.contains(" queued\n"), "{why}");
     assert!(place.laneway("top --once --size 80x24").stdout.contains("queued"));
     let listed = |status: &str| {
         let runs = place.json(&format!("runs --status {status} --json"));
