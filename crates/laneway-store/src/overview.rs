@@ -195,12 +195,6 @@ fn share(sorted: &[u64], of_hundred: usize) -> Option<u64> {
     sorted.get(place.checked_sub(1)?).copied()
 }
 
-/// Of a run that has no more tasks than so many; of a larger one not all were counted, and so none are told.
-pub(crate) fn few(counts: Vec<(TaskStatus, u64)>, most: i64) -> Vec<(TaskStatus, u64)> {
-    let all: u64 = counts.iter().map(|(_, number)| number).sum();
-    if all > most.unsigned_abs() { Vec::new() } else { counts }
-}
-
 /// Keeps those that may have waited longest.
 pub(crate) fn candidates(rows: &mut Vec<WaitingRow>) {
     rows.sort_by_key(|row| (row.order, row.of, row.position));

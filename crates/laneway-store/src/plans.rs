@@ -2,7 +2,7 @@
 //! lost at any moment and costs only the making. There is one plan of a version for all who use it: who submits a document a hundred
 //! times would else leave a hundred of them with the runs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use laneway_core::definition::{Source, compile};
@@ -84,6 +84,18 @@ impl Shared {
 /// Returns whether a step of a plan needs a named limit.
 pub(crate) fn names_limit(plan: &Plan, name: &str) -> bool {
     plan.workflow.steps.iter().any(|step| step.demands().limits.iter().any(|limit| limit == name))
+}
+
+/// Returns the named limits that steps of a plan need, each once.
+pub(crate) fn limits_named(plan: &Plan) -> Vec<String> {
+    let named = plan.workflow.steps.iter().flat_map(|step| &step.demands().limits).cloned();
+    named.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// Why a run cannot go on: a limit that its steps need was removed since it was submitted.
+pub(crate) fn limit_is_gone(name: &str) -> Error {
+    let why = format!("the limit `{name}` was removed; `laneway limit set {name} N` makes it again");
+    Error::NotRunnable { why }
 }
 
 #[cfg(test)]

@@ -66,6 +66,9 @@ impl KeyedRun {
             let short = |version: &str| version.chars().take(VERSION_CHARS).collect::<String>();
             format!("version {}, now {}", short(&self.version), short(plan.version.as_str()))
         });
+        // Read back as those of the run were: a fraction may lose its last digit on the way.
+        let read_back = serde_json::to_string(params).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let params: &Map<String, Value> = read_back.as_ref().unwrap_or(params);
         let names: BTreeSet<&String> = self.params.keys().chain(params.keys()).collect();
         let changed = names.into_iter().filter(|name| self.params.get(*name) != params.get(*name));
         let changed = changed.map(|name| {

@@ -11,6 +11,8 @@ pub(crate) struct Counted {
     pub(crate) states: Vec<(TaskStatus, u64)>,
     /// The first of the last starts.
     pub(crate) first_task_at: Option<Millis>,
+    /// Tasks that were counted, those that count with their items too.
+    pub(crate) rows: i64,
     /// A task had several attempts: which start was the first is known by the events alone.
     pub(crate) is_retried: bool,
 }

@@ -242,6 +242,8 @@ export class RunFold {
         this.#put({ ...forget(before), status: 'available', run_at: null });
         break;
       case 'task_started':
+        // No node could take the run, and now one does.
+        if (this.status === 'queued') this.status = 'running';
         this.#put({ ...before, status: 'running', attempt, node: text(event.node), started_at: at, finished_at: null, cause: null });
         break;
       case 'task_returned': {

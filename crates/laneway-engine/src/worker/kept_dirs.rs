@@ -140,7 +140,7 @@ impl KeptDirs {
         if used.is_ok_and(|used| !is_idle(used)) {
             return Ok(());
         }
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         if self.held()?.contains(hash.as_str()) {
             return Ok(());
         }
@@ -150,6 +150,8 @@ impl KeptDirs {
         remove_if_there(&gone)?;
         std::fs::rename(self.path(hash), &gone)?;
         std::fs::remove_file(self.lock_path(hash))?;
+        // A large one takes a while, and nobody finds it any more.
+        drop(turn);
         remove_if_there(&gone)
     }
 

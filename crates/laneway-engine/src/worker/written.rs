@@ -79,9 +79,11 @@ impl Stamps {
         let now = clock_gettime(ClockId::Realtime);
         let age = (i128::from(now.tv_sec) - i128::from(seconds)) * 1_000_000_000
             + (i128::from(now.tv_nsec) - i128::from(nanos));
+        // Some file systems and shares know whole seconds only.
+        let tick = if nanos == 0 { Duration::from_secs(1) } else { CLOCK_TICK };
         // A time in the future is of a clock that was set back: later writes differ from it.
-        if (0..CLOCK_TICK.as_nanos() as i128).contains(&age) {
-            std::thread::sleep(CLOCK_TICK);
+        if (0..tick.as_nanos() as i128).contains(&age) {
+            std::thread::sleep(tick);
         }
     }
 }

@@ -43,17 +43,21 @@ pub async fn runs_within(store: &dyn Store, mut filter: RunFilter, most: usize) 
     Ok(wire::RunList { runs: runs.iter().map(wire::RunSummary::from).collect(), next_cursor })
 }
 
-/// The runs of a filter. One that no live node can take is stored as running and listed as queued: where one of the two is asked for
-/// and not the other, both are read.
+/// Runs that are read at once where some are left out, however few are asked for.
+const MIN_PAGE: usize = 500;
+
+/// The runs of a filter. One that no live node can take is stored as running and listed as queued, so each of the two is picked out
+/// of those that are stored as running where it is asked for alone.
 async fn listed(store: &dyn Store, filter: RunFilter) -> Result<Vec<RunSummary>> {
     let asks = |status| filter.statuses.contains(&status);
     if asks(RunStatus::Queued) == asks(RunStatus::Running) {
         return store.runs(filter).await;
     }
     let (is_queued_asked, limit) = (asks(RunStatus::Queued), filter.limit);
-    let mut both = filter;
-    both.statuses.retain(|status| !matches!(status, RunStatus::Queued | RunStatus::Running));
-    both.statuses.extend([RunStatus::Queued, RunStatus::Running]);
+    let mut both = RunFilter { limit: limit.max(MIN_PAGE), ..filter };
+    if is_queued_asked {
+        both.statuses.push(RunStatus::Running);
+    }
     let mut found: Vec<RunSummary> = Vec::new();
     loop {
         let page = store.runs(both.clone()).await?;

@@ -13,8 +13,7 @@ use laneway_core::time::Millis;
 use laneway_core::version::OrderVersion;
 use laneway_torture::{Bug, has};
 
-use super::{Facts, Keeper};
-use crate::error::Error;
+use super::{Facts, Keeper, unreadable};
 
 /// A key by its kind and name: the order in which they are locked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,7 +121,9 @@ impl<F: Facts> Keeper<F> {
     }
 
     fn level(&mut self, name: &str, position: Position) -> Result<Level, F::Error> {
-        let limit = self.facts.limit(name)?.ok_or_else(|| Error::NoSuchLimit { name: name.to_owned() })?;
+        // Nothing removes a limit that an unended run names. Without it this run alone is set aside.
+        let gone = || unreadable("limit of a step", name);
+        let limit = self.facts.limit(name)?.ok_or_else(gone)?;
         Ok(match limit {
             Limit::Capacity(limit) => {
                 let (key, limit) = (Key::Limit(name.to_owned()), limit.get());

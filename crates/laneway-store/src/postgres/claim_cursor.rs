@@ -8,9 +8,11 @@
 //! A task that is placed before a cursor moves it back, also at other nodes (placed_tasks.rs). A cursor is a
 //! hint all the same: a task that no cursor was moved back for waits for the next full walk, and no longer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use laneway_core::id::SessionId;
 
 use super::placed_tasks::PlacedTasks;
 
@@ -33,6 +35,12 @@ const FULL_WALK_DELAY: Duration = Duration::from_secs(1);
 /// Every claim looks at tasks that became ready so recently: they may have been committed behind those
 /// that moved the cursor.
 const RECENT_MS: i64 = 500;
+
+/// Sessions that have cursors. A store handle that serves more of them begins anew.
+const MAX_SESSIONS: usize = 1_024;
+
+/// How long a claim waits for the full walk of another one.
+const TURN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Classes that have a cursor. A store that runs more of them at a time begins anew.
 const MAX_CURSORS: usize = 256;
@@ -125,7 +133,27 @@ pub(super) struct WalkCost {
     pub(super) rank_now: i64,
 }
 
-/// The cursors of one store handle.
+/// The cursors of each session that claims through one store handle: sessions take different classes, and what one of them
+/// has walked says nothing of the lines of another.
+#[derive(Debug, Default)]
+pub(super) struct SessionCursors(Mutex<HashMap<SessionId, Arc<ClaimCursors>>>);
+
+impl SessionCursors {
+    pub(super) fn of(&self, session: SessionId) -> Arc<ClaimCursors> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_SESSIONS && !all.contains_key(&session) {
+            all.clear();
+        }
+        Arc::clone(all.entry(session).or_default())
+    }
+
+    /// Moves the cursors of every session back to tasks that were placed before them.
+    pub(super) fn move_back(&self, placed: &PlacedTasks) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|one| one.move_back(placed));
+    }
+}
+
+/// The cursors of one session.
 #[derive(Debug, Default)]
 pub(super) struct ClaimCursors(Mutex<State>);
 
@@ -199,13 +227,20 @@ impl ClaimCursors {
 
     /// How long until a claim that gets too little may walk from the head, if it may not yet.
     pub(super) fn pause(&self, now: Instant) -> Option<Duration> {
-        self.lock().long.as_ref().map(|long| long.pause(now)).filter(|pause| !pause.is_zero())
+        let state = self.lock();
+        let pause = state.long.as_ref()?.pause(now);
+        let pause = if state.is_turn_taken { pause.max(TURN_PAUSE) } else { pause };
+        (!pause.is_zero()).then_some(pause)
     }
 
     /// Moves the cursors back to tasks that were placed before them.
     pub(super) fn move_back(&self, placed: &PlacedTasks) {
         let mut state = self.lock();
-        let Some(long) = &mut state.long else { return };
+        let Some(long) = &mut state.long else {
+            // A walk that is under way sets the first cursors, and may not have seen these.
+            state.moved_back += u64::from(placed.has_early());
+            return;
+        };
         let mut is_moved = false;
         for (class, place) in placed.iter() {
             // A walk begins behind its cursor.
@@ -243,7 +278,7 @@ impl ClaimCursors {
             (long, Some(cost)) if is_long => {
                 let now_place = LinePlace { rank: cost.rank_now, ..LinePlace::HEAD };
                 let mut cursors = match (long.take(), lines) {
-                    (Some(long), _) if is_moved_back => long.cursors,
+                    (long, _) if is_moved_back => long.map_or(LineCursors::HEADS, |long| long.cursors),
                     // Nothing is left in any line.
                     (_, WalkedLines::All) if is_short => {
                         LineCursors { default: now_place, classes: BTreeMap::new() }

@@ -29,7 +29,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, Notification};
 use uuid::Uuid;
 
-use super::claim_cursor::ClaimCursors;
+use super::claim_cursor::SessionCursors;
 use super::connect::{self, Line, Target};
 use super::fault::{self, Done};
 use super::link::{Link, sql};
@@ -68,7 +68,7 @@ pub(super) struct Ears {
     /// What our notifications say: which store of this database has changed, and that it was us.
     words: Words,
     pace: Arc<Pace>,
-    cursors: Arc<ClaimCursors>,
+    cursors: Arc<SessionCursors>,
     /// Tasks that the listener has yet to tell of.
     untold: Arc<Mutex<PlacedTasks>>,
     /// Whether those who wait will be woken by the clock.
@@ -114,7 +114,7 @@ impl Tell {
 }
 
 impl Ears {
-    pub(super) fn new(instance: InstanceId, cursors: Arc<ClaimCursors>) -> Self {
+    pub(super) fn new(instance: InstanceId, cursors: Arc<SessionCursors>) -> Self {
         let (changes, _) = watch::channel(0);
         let words = Words { store: instance.to_string(), own: Uuid::now_v7().to_string() };
         Self {
@@ -252,7 +252,7 @@ struct Ear {
     changes: watch::Sender<u64>,
     told: Arc<Notify>,
     pace: Arc<Pace>,
-    cursors: Arc<ClaimCursors>,
+    cursors: Arc<SessionCursors>,
     untold: Arc<Mutex<PlacedTasks>>,
     state: watch::Sender<Hearing>,
 }

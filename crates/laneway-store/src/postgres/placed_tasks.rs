@@ -32,6 +32,11 @@ impl PlacedTasks {
         self.first.iter()
     }
 
+    /// Whether claims of other nodes may have passed some of them already.
+    pub(super) fn has_early(&self) -> bool {
+        !self.early.is_empty()
+    }
+
     /// Adds the early places of another transaction.
     pub(super) fn announce_too(&mut self, other: &Self) {
         other.early.iter().for_each(|(class, place)| lower(&mut self.early, *class, *place));
@@ -55,6 +60,7 @@ impl PlacedTasks {
             if let Ok([class, rank, run_no, position]) = numbers.as_deref() {
                 let place = LinePlace { rank: *rank, run_no: *run_no, position: *position };
                 lower(&mut placed.first, *class, place);
+                lower(&mut placed.early, *class, place);
             }
         }
         placed

@@ -16,7 +16,7 @@ use laneway_core::plan::{Plan, Position};
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
 
-use super::claim_cursor::ClaimCursors;
+use super::claim_cursor::SessionCursors;
 use super::fault::{Done, Failure};
 use super::link::{Link, sql};
 use super::row;
@@ -57,7 +57,7 @@ pub(super) struct Shelf {
     /// How often a claim got fewer than it wanted because others had the rest in hand.
     pub(super) contentions: AtomicU64,
     waits: Mutex<GateWaits>,
-    pub(super) cursors: Arc<ClaimCursors>,
+    pub(super) cursors: Arc<SessionCursors>,
 }
 
 /// What is known to be in the database. Nothing ever deletes these.

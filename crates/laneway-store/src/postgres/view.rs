@@ -25,7 +25,6 @@ use crate::model::{
     RunView, SetAside, TaskView,
 };
 use crate::offer;
-use crate::overview::few;
 use crate::pool::{add_port_waits, needs_ports};
 use crate::readable::{Readable, add_event};
 use crate::summary::{Counted, Retried, first_start};
@@ -191,11 +190,9 @@ pub(super) async fn listed(
             continue;
         };
         let counted = counts.remove(&no).unwrap_or_default();
+        let counted = if most.is_some_and(|most| counted.rows > most) { Counted::default() } else { counted };
         run.first_task_at = if counted.is_retried { first.get(&no).copied() } else { counted.first_task_at };
-        run.counts = match most {
-            None => counted.states,
-            Some(most) => few(counted.states, most),
-        };
+        run.counts = counted.states;
         if most.is_none() && run.may_lack_node(run.is_interrupted) {
             lacking.push((no, runs.len()));
         }
@@ -228,12 +225,18 @@ async fn without_node(link: &Link, numbers: &[i64]) -> Done<HashMap<i64, String>
     if numbers.is_empty() {
         return Ok(causes);
     }
+    // Many runs wait for the same few kinds of node.
+    let mut by_class: HashMap<i64, Option<String>> = HashMap::new();
     for found in link.rows(sql!("runs_without_node", INT8_ARRAY), &[&numbers]).await? {
-        if let Some(class) = found.try_get::<_, Option<i64>>(1)?
-            && let Some(wait) = waits::for_node(link, class, None).await?
-        {
-            causes.insert(found.try_get(0)?, wait.cause().text);
-        }
+        let Some(class) = found.try_get::<_, Option<i64>>(1)? else { continue };
+        let cause = match by_class.get(&class) {
+            Some(cause) => cause.clone(),
+            None => {
+                let cause = waits::for_node(link, class, None).await?.map(|wait| wait.cause().text);
+                by_class.entry(class).or_insert(cause).clone()
+            }
+        };
+        causes.extend(found.try_get(0).ok().zip(cause));
     }
     Ok(causes)
 }
@@ -269,6 +272,7 @@ fn counts(rows: &[Row]) -> Done<HashMap<i64, Counted>> {
         let counted = counts.entry(found.try_get(0)?).or_default();
         let first = row::moment(found, 3)?;
         counted.add(&row::text(found, 1)?, row::number(found, 2)?, (first, row::number(found, 4)?));
+        counted.rows += found.try_get::<_, i64>(5)?;
     }
     Ok(counts)
 }

@@ -1,5 +1,7 @@
 //! What people are shown of runs: lists, and one run with the cause of everything that waits.
 
+use std::collections::HashMap;
+
 use laneway_core::cause;
 use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
@@ -25,7 +27,6 @@ use crate::model::{
     RunView, TaskView,
 };
 use crate::offer;
-use crate::overview::few;
 use crate::pool::{add_port_waits, needs_ports};
 use crate::readable::{Readable, add_event};
 use crate::summary::{Counted, Retried, first_start};
@@ -156,6 +157,8 @@ pub(super) fn listed(
         .query_map(asked, |row| Ok(summary(row)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut runs = Vec::with_capacity(rows.len());
+    // Many runs wait for the same few kinds of node.
+    let mut by_class = HashMap::new();
     for row in rows {
         let Some((no, owner, mut run)) = row? else {
             tracing::warn!("a run is not listed, because its row cannot be read; `laneway doctor` names it");
@@ -165,14 +168,14 @@ pub(super) fn listed(
             None => task_counts(connection, sql!("task_counts"), [no])?,
             Some(most) => {
                 let counted = task_counts(connection, sql!("task_counts_of_few"), [no, most + 1])?;
-                Counted { states: few(counted.states, most), ..counted }
+                if counted.rows > most { Counted::default() } else { counted }
             }
         };
         run.counts = counted.states;
         run.first_task_at =
             if counted.is_retried { first_event(connection, no)? } else { counted.first_task_at };
         if most.is_none() && run.may_lack_node(run.is_interrupted) {
-            run.without_node = without_node(connection, no)?;
+            run.without_node = without_node(connection, no, &mut by_class)?;
         }
         run.is_interrupted = run.is_interrupted
             && run.status.is_some_and(|status| !status.is_final())
@@ -224,6 +227,7 @@ fn task_counts(connection: &Connection, sql: &str, asked: impl rusqlite::Params)
         let status: String = row.get(0).unwrap_or_default();
         let first: Option<i64> = row.get(2)?;
         counted.add(&status, row.get(1)?, (first.map(Millis), row.get(3)?));
+        counted.rows += row.get::<_, i64>(4)?;
     }
     Ok(counted)
 }
@@ -235,11 +239,19 @@ fn first_event(connection: &Connection, no: i64) -> Done<Option<Millis>> {
 }
 
 /// Why no live node can take a run of which nothing was executed.
-fn without_node(connection: &Connection, no: i64) -> Done<Option<String>> {
+fn without_node(
+    connection: &Connection,
+    no: i64,
+    by_class: &mut HashMap<i64, Option<String>>,
+) -> Done<Option<String>> {
     let mut statement = connection.prepare_cached(sql!("run_without_node"))?;
     let class: Option<Option<i64>> = statement.query_row([no], |row| row.get(0)).optional()?;
     let Some(class) = class.flatten() else { return Ok(None) };
-    Ok(waits::for_node(connection, class, None)?.map(|wait| wait.cause().text))
+    if let Some(cause) = by_class.get(&class) {
+        return Ok(cause.clone());
+    }
+    let cause = waits::for_node(connection, class, None)?.map(|wait| wait.cause().text);
+    Ok(by_class.entry(class).or_insert(cause).clone())
 }
 
 /// The newest runs of each workflow, newest first.

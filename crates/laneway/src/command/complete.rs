@@ -1,6 +1,8 @@
 //! What a shell completes that only the store knows: ids of runs, and names of their steps. The scripts of `laneway completions` ask
 //! for it. It prints words, one a line, and never an error: a shell has no place for one.
 
+use std::time::Duration;
+
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::Context;
@@ -29,9 +31,20 @@ enum Wanted {
     },
 }
 
+/// Flags that name another store than the environment and `laneway.toml` do.
+const PLACES: [&str; 3] = ["--store", "--server", "--data-dir"];
+
+/// A person waits at the prompt.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    // The words are read before `--store` and its like are: those of another store would mislead.
+    let names_a_place = |word: &String| PLACES.iter().any(|place| word.starts_with(place));
+    if args.words.iter().any(names_a_place) {
+        return Ok(Exit::Succeeded);
+    }
     if let Some(wanted) = wanted(&args.words, args.at)
-        && let Ok(words) = words(context, wanted).await
+        && let Ok(Ok(words)) = tokio::time::timeout(PATIENCE, words(context, wanted)).await
     {
         for word in words {
             context.printer.line(&word)?;
@@ -108,10 +121,7 @@ mod tests {
     use super::*;
 
     fn at_end(line: &str) -> Option<Wanted> {
-        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        if !line.ends_with(' ') {
-            words.push(String::new());
-        }
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         wanted(&words, words.len() - 1)
     }
 

@@ -3,7 +3,9 @@
 -- Index: runs_by_workflow.
 (SELECT version, dir, bundle, no FROM definitions WHERE name = $1 ORDER BY no DESC LIMIT 1)
 UNION ALL
-(SELECT version, dir, bundle, NULL FROM runs WHERE workflow = $1 AND is_visible AND strpos(version, '.') = 0
-   AND submitted_at > coalesce((SELECT removed_at FROM removed_workflows WHERE name = $1), -1)
- ORDER BY no DESC LIMIT 1)
+(SELECT version, dir, bundle, NULL FROM (
+    SELECT version, dir, bundle, submitted_at FROM runs
+    WHERE workflow = $1 AND is_visible AND strpos(version, '.') = 0 ORDER BY no DESC LIMIT 1
+ ) AS newest
+ WHERE submitted_at > coalesce((SELECT removed_at FROM removed_workflows WHERE name = $1), -1))
 LIMIT 1;

@@ -7,5 +7,6 @@ SELECT run_no,
             WHEN is_ahead THEN 'pending'
             ELSE 'available' END,
        count(*) FILTER (WHERE NOT (status = 'failed' AND reason IS NOT DISTINCT FROM 'items')),
-       min(started_at) FILTER (WHERE wait IS NULL AND growth IS NULL), max(attempt + CASE WHEN started_at IS NULL THEN 1 ELSE 0 END)
+       min(started_at) FILTER (WHERE wait IS NULL AND growth IS NULL), max(attempt + CASE WHEN started_at IS NULL THEN 1 ELSE 0 END),
+       count(*)
 FROM tasks WHERE run_no = ANY ($1) GROUP BY 1, 2;

@@ -7,7 +7,8 @@ SELECT run.no,
             WHEN task.is_ahead THEN 'pending'
             ELSE 'available' END,
        count(*) FILTER (WHERE NOT (task.status = 'failed' AND task.reason IS NOT DISTINCT FROM 'items')),
-       min(task.started_at) FILTER (WHERE task.wait IS NULL AND task.growth IS NULL), max(task.attempt + CASE WHEN task.started_at IS NULL THEN 1 ELSE 0 END)
+       min(task.started_at) FILTER (WHERE task.wait IS NULL AND task.growth IS NULL), max(task.attempt + CASE WHEN task.started_at IS NULL THEN 1 ELSE 0 END),
+       count(*)
 FROM unnest($1) AS run (no)
 CROSS JOIN LATERAL (SELECT status, reason, started_at, is_ahead, wait, growth, attempt FROM tasks WHERE run_no = run.no LIMIT $2) AS task
 GROUP BY 1, 2;

@@ -29,7 +29,7 @@ use crate::postgres::shelf::{Head, Shelf};
 pub(in crate::postgres) async fn claim(base: &Base, ask: &Ask) -> Result<Vec<Claim>> {
     let taken = claim_from(base, ask, WalkStart::Cursors).await?;
     let Some(rest) = taken.rest else { return Ok(taken.claims) };
-    match base.shelf.cursors.pause(Instant::now()) {
+    match base.shelf.cursors.of(ask.session).pause(Instant::now()) {
         Some(pause) => {
             base.hint_after(pause);
             Ok(taken.claims)
@@ -44,8 +44,10 @@ pub(super) async fn claim_rest(base: &Base, taken: Vec<Claim>, rest: &Ask) -> Re
     match claim_from(base, rest, WalkStart::Head).await {
         // They stand before those in the line.
         Ok(before) => {
-            let pause = before.rest.as_ref().and_then(|_| base.shelf.cursors.pause(Instant::now()));
-            pause.into_iter().for_each(|pause| base.hint_after(pause));
+            if before.rest.is_some() {
+                let pause = base.shelf.cursors.of(rest.session).pause(Instant::now());
+                base.hint_after(pause.unwrap_or_default());
+            }
             Ok(before.claims.into_iter().chain(taken).collect())
         }
         Err(error) if taken.is_empty() => Err(error),
@@ -148,7 +150,7 @@ impl Asked {
         if self.wants_nothing() {
             return;
         }
-        self.walk = shelf.cursors.next(start, Instant::now());
+        self.walk = shelf.cursors.of(self.ask.session).next(start, Instant::now());
         self.left = LineStarts::of(&self.walk.cursors, self.class);
         if !self.walk.is_full {
             self.starts = self.left.clone();
@@ -289,7 +291,7 @@ impl Asked {
             _ => None,
         };
         let lines = self.head.as_ref().map_or(WalkedLines::All, |_| WalkedLines::Of(self.class));
-        shelf.cursors.note(&self.walk, lines, (taken, is_short), cost, Instant::now());
+        shelf.cursors.of(self.ask.session).note(&self.walk, lines, (taken, is_short), cost, Instant::now());
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! What people want: `cancel`, `retry`, `skip`, `signal`, `pause` and `resume` and limits.
 
+use std::collections::BTreeSet;
+
 use laneway_core::event::PauseScope;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
@@ -11,6 +13,7 @@ use super::on_run;
 use crate::error::Error;
 use crate::keeper::{Key, Pause};
 use crate::model::{CancelMode, NewSignal, Pausable, Reopen, Signaled};
+use crate::plans::{limit_is_gone, limits_named};
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{FollowUp, job, on_each, record, runs_of};
@@ -77,6 +80,14 @@ pub(super) async fn to_go_on(link: &Link, run: RunId, job: &Job) -> Done<Option<
     flight.ask(sql!("workflow_paused", TEXT), vec![&workflow.name]);
     let answers = flight.land().await?;
     let pause = answers.get(1).and_then(|rows| rows.first()).map(pause_of).transpose()?;
+    let named = limits_named(&job.head.head.plan);
+    if !named.is_empty() {
+        let rows = link.rows(sql!("limits_named", TEXT_ARRAY), &[&named]).await?;
+        let stored = rows.iter().map(|found| row::text(found, 0)).collect::<Done<BTreeSet<String>>>()?;
+        if let Some(gone) = named.iter().find(|name| !stored.contains(*name)) {
+            return Err(limit_is_gone(gone).into());
+        }
+    }
     if workflow.max_runs.is_some() && read::status(link, run).await?.is_final() {
         lock_runs(link, &[job.head.no]).await?;
         let runs = runs_of(link, &workflow.name, Vec::new()).await?;

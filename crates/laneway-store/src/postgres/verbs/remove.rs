@@ -44,7 +44,9 @@ pub(in crate::postgres) async fn limit(shelf: &Shelf, link: &Link, name: &str) -
 async fn unended_naming(shelf: &Shelf, link: &Link, name: &str) -> Done<Option<RunId>> {
     for found in link.rows(sql!("versions_unended"), &[]).await? {
         let run = row::word(&found, 0, "run id", RunId::parse)?;
-        if names_limit(&shelf.head(link, run).await?.head.plan, name) {
+        // A run that is set aside may come back; one that cannot be read says nothing.
+        let Ok(head) = shelf.head(link, run).await else { continue };
+        if names_limit(&head.head.plan, name) {
             return Ok(Some(run));
         }
     }
@@ -71,6 +73,8 @@ pub(in crate::postgres) async fn workflow(
     let key = vec![format!("applied:{name}")];
     let now = terms.now.map(|now| now.0);
     let mut flight = link.begin(Begin::Write);
+    // A submission that is under way is seen.
+    flight.ask(sql!("workflow_lock", TEXT), vec![&name]);
     let locks = link.locks.acquire_keys(&key)?;
     locks.send(&mut flight);
     flight.ask(sql!("definition_versions", TEXT, INT8, INT8), vec![&name, &i64::MAX, &1_i64]);
@@ -78,9 +82,9 @@ pub(in crate::postgres) async fn workflow(
     flight.ask(sql!("triggers_live", TEXT), vec![&name]);
     let answers = flight.land().await?;
     let rows = |at: usize| answers.get(at).map_or(&[][..], Vec::as_slice);
-    let runs = rows(1).len() as u64;
-    let triggers = rows(2).first().map_or(Ok(0), |found| row::number(found, 0))?;
-    let refused = if rows(0).is_empty() {
+    let runs = rows(2).len() as u64;
+    let triggers = rows(3).first().map_or(Ok(0), |found| row::number(found, 0))?;
+    let refused = if rows(1).is_empty() {
         Some(Error::NoSuchWorkflow { name: name.to_owned() })
     } else {
         let is_used = !is_forced && runs + triggers > 0;

@@ -6,8 +6,8 @@ SELECT version, dir, bundle, no FROM (
 )
 UNION ALL
 SELECT version, dir, bundle, NULL FROM (
-    SELECT version, dir, bundle FROM runs WHERE workflow = ?1 AND is_visible = 1 AND instr(version, '.') = 0
-      AND submitted_at > coalesce((SELECT removed_at FROM removed_workflows WHERE name = ?1), -1)
+    SELECT version, dir, bundle, submitted_at FROM runs WHERE workflow = ?1 AND is_visible = 1 AND instr(version, '.') = 0
     ORDER BY no DESC LIMIT 1
 )
+WHERE submitted_at > coalesce((SELECT removed_at FROM removed_workflows WHERE name = ?1), -1)
 LIMIT 1;

@@ -5,5 +5,6 @@ SELECT CASE WHEN status <> 'running' OR started_at IS NOT NULL THEN status
             WHEN is_ahead = 1 THEN 'pending'
             ELSE 'available' END,
        count(*) FILTER (WHERE NOT (status = 'failed' AND reason IS 'items')),
-       min(started_at) FILTER (WHERE wait IS NULL AND growth IS NULL), max(attempt + CASE WHEN started_at IS NULL THEN 1 ELSE 0 END)
+       min(started_at) FILTER (WHERE wait IS NULL AND growth IS NULL), max(attempt + CASE WHEN started_at IS NULL THEN 1 ELSE 0 END),
+       count(*)
 FROM (SELECT status, reason, started_at, is_ahead, wait, growth, attempt FROM tasks WHERE run_no = ?1 LIMIT ?2) GROUP BY 1;

@@ -6,8 +6,9 @@ use laneway_core::max_runs::{self, Runs};
 use super::submit;
 use crate::error::Error;
 use crate::model::Reopen;
+use crate::plans::{limit_is_gone, limits_named};
 use crate::sqlite::read;
-use crate::sqlite::run_work::{on_run, runs_of};
+use crate::sqlite::run_work::{limit, on_run, runs_of};
 use crate::sqlite::txn::{Done, Txn};
 
 pub(in crate::sqlite) fn retry(txn: &Txn<'_>, run: RunId, what: Reopen<'_>, by: &str) -> Done<Vec<String>> {
@@ -22,9 +23,12 @@ pub(in crate::sqlite) fn skip(txn: &Txn<'_>, run: RunId, step: &str, by: &str) -
     on_run(txn, run, |keeper| keeper.skip_by_person(step, by, pause))
 }
 
-/// A run that goes on would jump the queue of its workflow, so it needs room.
+/// A run that goes on would jump the queue of its workflow, so it needs room. Its limits are still there.
 fn find_room(txn: &Txn<'_>, run: RunId) -> Done<()> {
     let head = txn.head(run)?;
+    for name in limits_named(&head.head.plan) {
+        limit(txn, &name)?.ok_or_else(|| limit_is_gone(&name))?;
+    }
     let workflow = &head.head.plan.workflow;
     if workflow.max_runs.is_none() || !read::status(txn.connection, run)?.is_final() {
         return Ok(());
