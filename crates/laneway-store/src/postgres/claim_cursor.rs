@@ -523,6 +523,38 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_that_gets_too_little_waits_for_the_full_walk_of_another_one() {
+        let now = Instant::now();
+        let cursors = behind(&[70], now);
+        let due = now + Duration::from_millis(90);
+        let full = cursors.next(WalkStart::Head, due);
+        assert_eq!(cursors.pause(due), Some(TURN_PAUSE), "it is woken when the walk may be answered");
+        drop(full);
+        assert_eq!(cursors.pause(due), None);
+    }
+
+    #[test]
+    fn sessions_have_cursors_of_their_own_and_all_of_them_move_back() {
+        let (all, now) = (SessionCursors::default(), Instant::now());
+        let [one, other] = [0_u128, 1].map(|number| all.of(SessionId::new(uuid::Uuid::from_u128(number))));
+        walk(&one, &[70], cost(5_000), now);
+        assert!(is_full(&other, now), "what one has walked says nothing of the lines of another");
+        walk(&other, &[80], cost(5_000), now);
+        all.move_back(&placed(40));
+        let moved = LinePlace { position: -1, ..place(40) };
+        assert_eq!([&one, &other].map(|cursors| start_of(cursors, 1, now)), [moved; 2]);
+    }
+
+    #[test]
+    fn an_early_task_that_the_first_long_walk_may_not_have_seen_leaves_the_cursors_at_the_head() {
+        let (cursors, now) = (Arc::new(ClaimCursors::default()), Instant::now());
+        let first = cursors.next(WalkStart::Cursors, now);
+        cursors.move_back(&placed(40));
+        note(&cursors, &first, (&[70], ENOUGH), cost(5_000), now);
+        assert_eq!(start_of(&cursors, 1, now), LinePlace::HEAD);
+    }
+
+    #[test]
     fn a_walk_that_began_before_a_cursor_was_moved_back_leaves_it_there() {
         let now = Instant::now();
         let cursors = behind(&[70], now);

@@ -12,6 +12,7 @@ use crate::harness::{Node, Place, flow, for_each_database, plan, submission};
 for_each_database! {
     limit_that_is_needed_is_not_removed,
     removed_limit_is_unknown_to_what_is_submitted_behind,
+    run_whose_limit_was_removed_goes_on_once_it_is_there_again,
     removed_triggers_come_back_when_the_workflow_is_applied_again,
     workflow_in_use_is_removed_with_force_alone,
     runs_of_a_removed_workflow_stay_and_none_starts_by_its_name,
@@ -62,6 +63,24 @@ async fn removed_limit_is_unknown_to_what_is_submitted_behind(place: Place) {
     assert!(matches!(submit(&node, &document).await, Err(Error::NoSuchLimit { .. })));
     set(&node).await;
     submit(&node, &document).await.expect("it is there again");
+}
+
+async fn run_whose_limit_was_removed_goes_on_once_it_is_there_again(place: Place) {
+    let node = place.node("one").await;
+    set(&node).await;
+    let document = flow("", &[("a", ""), ("b", "needs: [a], limits: [db]")]);
+    let run = submit(&node, &document).await.expect("a run");
+    node.fail(&node.take(run, 1).await[0]).await;
+    node.store.remove_limit("db").await.expect("what needs it has ended");
+    for refused in [node.retry(run, None).await, node.skip(run, "a").await] {
+        let refused = refused.expect_err("the limit is gone");
+        assert!(matches!(refused, Error::NotRunnable { .. }), "{refused}");
+        assert!(refused.to_string().contains("laneway limit set db"), "{refused}");
+    }
+    set(&node).await;
+    node.retry(run, None).await.expect("the limit is there again");
+    node.succeed(&node.take(run, 1).await[0]).await;
+    node.succeed(&node.take(run, 1).await[0]).await;
 }
 
 async fn removed_triggers_come_back_when_the_workflow_is_applied_again(place: Place) {
