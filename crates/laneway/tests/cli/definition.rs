@@ -309,7 +309,8 @@ fn runs_and_steps_are_completed_in_bash() {
     assert_eq!(complete("laneway show la"), ["last"]);
     assert_eq!(complete("laneway explain last ''"), ["fetch", "format"]);
     assert_eq!(complete(&format!("laneway logs {short} fo")), ["format"]);
-    assert_eq!(complete("laneway --store other.db cancel ''"), [""], "these are runs of another store");
+    let elsewhere = complete("laneway --store other.db cancel ''");
+    assert!(!elsewhere.contains(&"last".to_owned()), "runs of another store: {elsewhere:?}");
     assert!(complete("laneway sho").contains(&"show".to_owned()), "commands are completed as before");
     assert!(complete("laneway show --js").contains(&"--json".to_owned()));
 }
