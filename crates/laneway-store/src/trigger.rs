@@ -9,7 +9,7 @@ use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_core::trigger::{After, Ended, Start, Trigger};
+use laneway_core::trigger::{After, Ended, Start, Trigger, tick_of_key};
 
 use crate::prune::HOLD_KEYS;
 
@@ -53,6 +53,18 @@ pub struct TriggerView {
     /// Who paused it, and since when.
     pub pause: Option<(String, Millis)>,
     pub last: Option<LastFired>,
+}
+
+impl TriggerView {
+    /// Returns when a schedule starts a run next. One that was applied or resumed just now is due at that
+    /// moment, so that a node works out its next tick.
+    pub fn next(&self) -> Option<Millis> {
+        let due_at = self.due_at?;
+        if due_at > self.dealt_with {
+            return Some(due_at);
+        }
+        tick_of_key(&self.at.key, due_at).or(Some(due_at))
+    }
 }
 
 /// What came of the last time.

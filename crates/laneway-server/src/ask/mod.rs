@@ -72,8 +72,8 @@ pub async fn workflows(store: &dyn Store, forms: Option<&Forms>) -> Result<wire:
     }
     let triggers = store.triggers().await?;
     let mut next_of: HashMap<&str, Millis> = HashMap::new();
-    for (workflow, due_at) in triggers.iter().filter_map(|one| Some((&one.at.workflow, one.due_at?))) {
-        next_of.entry(workflow).and_modify(|next| *next = due_at.min(*next)).or_insert(due_at);
+    for (workflow, at) in triggers.iter().filter_map(|one| Some((&one.at.workflow, one.next()?))) {
+        next_of.entry(workflow).and_modify(|next| *next = at.min(*next)).or_insert(at);
     }
     let mut workflows = Vec::with_capacity(views.len());
     for view in &views {

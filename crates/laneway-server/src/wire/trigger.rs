@@ -1,7 +1,5 @@
 //! Triggers: the shape of `laneway schedule list --json` and of their routes.
 
-use laneway_core::time::Millis;
-use laneway_core::trigger::tick_of_key;
 use laneway_store::trigger::{Outcome, TriggerView};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -52,7 +50,7 @@ impl Trigger {
         Self {
             workflow: view.at.workflow.clone(),
             trigger: view.at.key.clone(),
-            next: next(view).map(Moment),
+            next: view.next().map(Moment),
             paused_by: view.pause.as_ref().map(|(by, _)| by.clone()),
             fired_at: view.last.as_ref().map(|last| Moment(last.at)),
             run,
@@ -60,14 +58,4 @@ impl Trigger {
             has_node,
         }
     }
-}
-
-/// When a schedule starts a run next. One that was applied or resumed just now is due at that moment, so that a node works out
-/// its next tick.
-fn next(view: &TriggerView) -> Option<Millis> {
-    let due_at = view.due_at?;
-    if due_at > view.dealt_with {
-        return Some(due_at);
-    }
-    tick_of_key(&view.at.key, due_at).or(Some(due_at))
 }
