@@ -84,7 +84,8 @@ export class Program {
 
   /** A link that signs in once. */
   link(): string {
-    const env = { PATH: process.env['PATH'] ?? '', HOME: this.directory, LANEWAY_DATA_DIR: this.directory };
+    // The token of a server lies beside its store.
+    const env = { PATH: process.env['PATH'] ?? '', HOME: this.directory, LANEWAY_DATA_DIR: this.directory, LANEWAY_STORE: this.store };
     return execFileSync(binary(), ['web', '--server', this.url], { cwd: this.directory, env, encoding: 'utf8' }).trim();
   }
 
