@@ -22,8 +22,8 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const CHECKS: &str = "all";
 
 /// Routes on which a request may fit the description and mean nothing: a document with a mistake, a
-/// body with another hash, two parameters of which one needs the other. It is refused with 422.
-const MEANINGFUL: [&str; 9] = [
+/// body with another hash, two parameters of which one needs the other, a reason of another status. It is refused with 422.
+const MEANINGFUL: [&str; 10] = [
     "DELETE /v1/cache",
     "GET /v1/cache",
     "GET /v1/events",
@@ -31,6 +31,7 @@ const MEANINGFUL: [&str; 9] = [
     "POST /v1/runs",
     "POST /v1/runs/{run}/tasks/{step}/signal",
     "POST /v1/validate",
+    "POST /v1/workers/{session}/finish",
     "POST /v1/workflows",
     "PUT /v1/bundles/{hash}",
 ];

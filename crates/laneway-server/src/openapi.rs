@@ -183,6 +183,7 @@ fn part_schema(path: &str, name: &str) -> ObjectBuilder {
         "attempt" => {
             ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(u32::MAX as usize))
         }
+        "name" if path.starts_with("/v1/limits/") => text.pattern(Some("^[A-Za-z_][A-Za-z0-9_-]{0,99}$")),
         "name" if path.starts_with("/v1/secrets/") => text.pattern(Some("^[A-Za-z0-9_-]{1,100}$")),
         "hash" => text.pattern(Some("^[0-9a-f]{64}$")),
         _ => text.pattern(Some(WITHOUT_NUL)),
