@@ -22,7 +22,8 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const CHECKS: &str = "all";
 
 /// Routes on which a request may fit the description and mean nothing: a document with a mistake, a
-/// body with another hash, two parameters of which one needs the other, a reason of another status. It is refused with 422.
+/// body with another hash, two parameters of which one needs the other, a reason of another status.
+/// It is refused with 422.
 const MEANINGFUL: [&str; 10] = [
     "DELETE /v1/cache",
     "GET /v1/cache",

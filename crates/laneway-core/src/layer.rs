@@ -131,8 +131,8 @@ impl LayerManifest {
         self.entries.is_empty()
     }
 
-    /// Number of paths that were created, changed or removed. A directory that only leads to others is
-    /// not counted, so that only an empty manifest has none.
+    /// Number of paths that were created, changed or removed. A directory that only leads to others
+    /// is not counted, so that only an empty manifest has none.
     pub fn paths(&self) -> u64 {
         let next = self.entries.keys().skip(1).map(Some).chain([None]);
         let leads = |path: &Path, next: Option<&PathBuf>| next.is_some_and(|next| next.starts_with(path));

@@ -1,5 +1,6 @@
-//! Canceled runs that have yet to end: lets each of them end whatever state its holder is in, until it has ended or
-//! the server stops. The command line does the same for a store of its own (`laneway cancel`).
+//! Canceled runs that have yet to end: lets each of them end whatever state its holder is in, until
+//! it has ended or the server stops. The command line does the same for a store of its own
+//! (`laneway cancel`).
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

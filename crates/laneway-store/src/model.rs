@@ -48,7 +48,8 @@ pub struct NewSession {
     /// A worker that is elsewhere, by the id of the token with which it came: it lives by its lease, whatever becomes of
     /// the process through which it came.
     pub token: Option<String>,
-    /// Its process starts what schedules and other triggers are due: `laneway worker` and `serve` do.
+    /// Its process starts what schedules and other triggers are due: `laneway worker` and `serve`
+    /// do.
     pub fires: bool,
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn taken(name: &str, version: u32, body: &str, run: RunId, step: &str
     }
 }
 
-/// The ends of the containers that a session leaves behind. `newest` is the newest fact of each container.
+/// The ends of the containers that a session leaves behind. `newest` is the newest fact of each
+/// container.
 pub(crate) fn left_behind(newest: &[PoolEvent], session: SessionId) -> Vec<PoolFact> {
     let end = |event: &PoolEvent| {
         let (pool, container) = event.fact.names();

@@ -200,7 +200,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Lets them fire again. Returns whether any of them was paused.
     async fn resume_triggers(&self, workflow: &str) -> Result<bool>;
 
-    /// Forgets the triggers of a workflow until it is applied again, and returns how many there were.
+    /// Forgets the triggers of a workflow until it is applied again, and returns how many there
+    /// were.
     ///
     /// # Errors
     /// `NoTriggers` if it has none.
@@ -344,8 +345,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `LimitInUse` if a task holds it or waits for it, or a run that has not ended names it.
     async fn remove_limit(&self, name: &str) -> Result<()>;
 
-    /// Removes what was applied under a name, and its triggers. Runs and their history stay; none is started by the name
-    /// before something is applied or run under it again.
+    /// Removes what was applied under a name, and its triggers. Runs and their history stay; none
+    /// is started by the name before something is applied or run under it again.
     ///
     /// # Errors
     /// `WorkflowInUse` if it has runs that have not ended, or triggers that fire, unless `is_forced`.

@@ -1,4 +1,5 @@
-//! What a list says of the tasks of a run, for both databases: how many are in which state, and when the first started.
+//! What a list says of the tasks of a run, for both databases: how many are in which state, and
+//! when the first started.
 
 use laneway_core::run_state::RunState;
 use laneway_core::state::TaskStatus;

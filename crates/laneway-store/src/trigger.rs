@@ -56,8 +56,8 @@ pub struct TriggerView {
 }
 
 impl TriggerView {
-    /// Returns when a schedule starts a run next. One that was applied or resumed just now is due at that
-    /// moment, so that a node works out its next tick.
+    /// Returns when a schedule starts a run next. One that was applied or resumed just now is due
+    /// at that moment, so that a node works out its next tick.
     pub fn next(&self) -> Option<Millis> {
         let due_at = self.due_at?;
         if due_at > self.dealt_with {

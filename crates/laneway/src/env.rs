@@ -162,8 +162,8 @@ pub(crate) fn output() -> Option<PathBuf> {
     std::env::var_os(OUTPUT).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Returns where the container engine is, if no setting says so, and whether DOCKER_HOST says it. Without that it is
-/// Docker's usual place, or Podman's where that is the only one.
+/// Returns where the container engine is, if no setting says so, and whether DOCKER_HOST says it.
+/// Without that it is Docker's usual place, or Podman's where that is the only one.
 pub(crate) fn docker_host(usual: &str) -> (String, bool) {
     if let Some(host) = std::env::var(DOCKER_HOST).ok().filter(|host| !host.is_empty()) {
         return (host, true);

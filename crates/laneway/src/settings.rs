@@ -194,7 +194,8 @@ impl Settings {
         all
     }
 
-    /// Replaces the default of `docker_host` by the address that is used: DOCKER_HOST, or Podman where only that is there.
+    /// Replaces the default of `docker_host` by the address that is used: DOCKER_HOST, or Podman
+    /// where only that is there.
     fn find_container_engine(&mut self) {
         let at = ALL.iter().position(|known| known.name == DOCKER_HOST.name);
         if let Some((value, source @ Source::Default)) = at.and_then(|at| self.values.get_mut(at)) {

@@ -341,8 +341,8 @@ impl Submitted {
         (cost, commits)
     }
 
-    /// Rows for each step that another run does not have. What the worker does by the clock differs by
-    /// a few.
+    /// Rows for each step that another run does not have. What the worker does by the clock differs
+    /// by a few.
     fn rows_beyond(self, other: Self) -> f64 {
         ((self.rows - other.rows).abs() - 5.0).max(0.0) / self.tasks
     }

@@ -58,8 +58,8 @@ impl Workflow {
     /// How long clean-up may take where the document does not say.
     pub const CLEANUP_TIMEOUT: Duration = Duration::from_secs(60);
 
-    /// Returns which nodes may run a submitted run. Copies for the members of a group stay on one node,
-    /// unless the files of the run follow it.
+    /// Returns which nodes may run a submitted run. Copies for the members of a group stay on one
+    /// node, unless the files of the run follow it.
     pub fn placement_of_run(&self, files_follow: bool) -> Placement {
         match self.placement {
             Placement::Spread if !files_follow && self.groups.iter().any(|group| group.isolate) => {

@@ -30,8 +30,8 @@ impl Plan {
     /// Returns the steps whose files a step sees. Linear in the size of the plan.
     ///
     /// Members of an isolated group count only through the merge of the group, and only if that
-    /// merges their files. Steps with `isolate: true` never count, and a merge that only lists outputs
-    /// has no use for files: conflicts between them are for the step behind it.
+    /// merges their files. Steps with `isolate: true` never count, and a merge that only lists
+    /// outputs has no use for files: conflicts between them are for the step behind it.
     pub fn file_sources(&self, position: Position) -> FileSources {
         let mut places = vec![None; self.workflow.steps.len()];
         let step = match self.base(position) {
@@ -85,7 +85,8 @@ impl Plan {
     }
 
     /// Whether what a step changed in its view counts for other steps. A step with `isolate: true`
-    /// hands on its artifacts alone. The merge of its group takes the changes of a member all the same.
+    /// hands on its artifacts alone. The merge of its group takes the changes of a member all the
+    /// same.
     pub fn hands_on_changes(&self, position: Position) -> bool {
         self.is_isolated_member(position) || !self.step(position).files().isolate
     }

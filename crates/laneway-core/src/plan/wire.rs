@@ -17,8 +17,8 @@ pub struct Plan<'a> {
     /// Steps that wait for a signal or a moment, and for what.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait<'a>>,
-    /// Of a submitted run: the steps whose changes a step sees, in plan order. Steps that see none are
-    /// left out, and so are the lists of a plan with more than 1,000 steps.
+    /// Of a submitted run: the steps whose changes a step sees, in plan order. Steps that see none
+    /// are left out, and so are the lists of a plan with more than 1,000 steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Sees<'a>>,
     /// Variables that scripts read and a worker would not give them, and those that hold secrets of a node.

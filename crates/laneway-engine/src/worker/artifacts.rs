@@ -76,8 +76,8 @@ impl Error {
     }
 }
 
-/// Notes the files that are like the artifacts of a step, just before it starts in a directory that it
-/// shares. What is wrong with them is told at its end.
+/// Notes the files that are like the artifacts of a step, just before it starts in a directory that
+/// it shares. What is wrong with them is told at its end.
 pub(super) async fn stamps(claim: &Claim, (dir, scope): (&Path, &Scope)) -> Stamps {
     let Ok(patterns) = patterns(claim, scope) else { return Stamps::default() };
     if patterns.is_empty() {

@@ -74,8 +74,8 @@ impl KeptDirs {
         }
     }
 
-    /// Returns the directory of a hash that the caller holds. `make` makes it where it is not there yet:
-    /// whole at a new path, or not at all.
+    /// Returns the directory of a hash that the caller holds. `make` makes it where it is not there
+    /// yet: whole at a new path, or not at all.
     pub(super) fn get<E: From<io::Error>>(
         &self,
         hash: &ContentHash,
@@ -150,7 +150,7 @@ impl KeptDirs {
         remove_if_there(&gone)?;
         std::fs::rename(self.path(hash), &gone)?;
         std::fs::remove_file(self.lock_path(hash))?;
-        // A large one takes a while, and nobody finds it any more.
+        // To remove a large directory takes a while, and no process finds it any more.
         drop(turn);
         remove_if_there(&gone)
     }

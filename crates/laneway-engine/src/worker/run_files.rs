@@ -435,7 +435,8 @@ fn decide(claim: &Claim, shown: &[Shown], layers: &[LayerDir]) -> Result<EnterOp
     if shown.windows(2).all(directly) {
         return Ok(EnterOptions::default());
     }
-    // A step was executed on top of the layers of all that it needs: found once for all of its items.
+    // A step was executed on top of the layers of all that it needs: found once for all of its
+    // items.
     let mut after: HashMap<Position, BTreeSet<usize>> = HashMap::new();
     for one in shown {
         after.entry(one.step).or_insert_with(|| {

@@ -71,7 +71,8 @@ impl Stamps {
         stamps
     }
 
-    /// Waits until the clock of files has moved on, so that each write from now on gives another stamp.
+    /// Waits until the clock of files has moved on, so that each write from now on gives another
+    /// stamp.
     fn outlast_tick(&self) {
         let both = |stamp: &Stamp| [Some(stamp.own), stamp.target].into_iter().flatten();
         let newest = self.files.values().flat_map(both).map(|stamp| stamp.changed).max();

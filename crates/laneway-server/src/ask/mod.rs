@@ -144,6 +144,8 @@ pub async fn triggers(store: &dyn Store) -> Result<wire::TriggerList> {
 pub(crate) async fn firing_nodes(store: &dyn Store) -> Result<Vec<String>> {
     let nodes = store.nodes(0).await?.into_iter();
     let mut names: Vec<String> = nodes.filter(|node| node.fires).map(|node| node.node).collect();
+    // A node whose earlier session is not reaped yet is there twice.
+    names.sort_unstable();
     names.dedup();
     Ok(names)
 }

@@ -46,8 +46,9 @@ pub async fn runs_within(store: &dyn Store, mut filter: RunFilter, most: usize) 
 /// Runs that are read at once where some are left out, however few are asked for.
 const MIN_PAGE: usize = 500;
 
-/// The runs of a filter. One that no live node can take is stored as running and listed as queued, so each of the two is picked out
-/// of those that are stored as running where it is asked for alone.
+/// The runs of a filter. One that no live node can take is stored as running and listed as queued,
+/// so each of the two is picked out of those that are stored as running where it is asked for
+/// alone.
 async fn listed(store: &dyn Store, filter: RunFilter) -> Result<Vec<RunSummary>> {
     let asks = |status| filter.statuses.contains(&status);
     if asks(RunStatus::Queued) == asks(RunStatus::Running) {

@@ -121,7 +121,8 @@ impl<F: Facts> Keeper<F> {
     }
 
     fn level(&mut self, name: &str, position: Position) -> Result<Level, F::Error> {
-        // Nothing removes a limit that an unended run names. Without it this run alone is set aside.
+        // Nothing removes a limit that an unended run names. Without it this run alone is set
+        // aside.
         let gone = || unreadable("limit of a step", name);
         let limit = self.facts.limit(name)?.ok_or_else(gone)?;
         Ok(match limit {

@@ -5,8 +5,9 @@
 //! last task taken instead, and full walks from the head take at most a tenth of the time
 //! (docs/design/postgres.md, "A held horizon").
 //!
-//! A task that is placed before a cursor moves it back, also at other nodes (placed_tasks.rs). A cursor is a
-//! hint all the same: a task that no cursor was moved back for waits for the next full walk, and no longer.
+//! A task that is placed before a cursor moves it back, also at other nodes (placed_tasks.rs). A
+//! cursor is a hint all the same: a task that no cursor was moved back for waits for the next full
+//! walk, and no longer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,8 +33,8 @@ const CLAIMS_BETWEEN: u32 = 7;
 /// How long a task that is placed before a cursor waits at a node that claims rarely.
 const FULL_WALK_DELAY: Duration = Duration::from_secs(1);
 
-/// Every claim looks at tasks that became ready so recently: they may have been committed behind those
-/// that moved the cursor.
+/// Every claim looks at tasks that became ready so recently: they may have been committed behind
+/// those that moved the cursor.
 const RECENT_MS: i64 = 500;
 
 /// Sessions that have cursors. A store handle that serves more of them begins anew.
@@ -62,8 +63,8 @@ impl LinePlace {
 pub(super) enum WalkStart {
     /// At the cursors, unless a full walk is due.
     Cursors,
-    /// At the head of every line, unless the last full walk was a moment ago: a claim from the cursors
-    /// got less than it wanted.
+    /// At the head of every line, unless the last full walk was a moment ago: a claim from the
+    /// cursors got less than it wanted.
     Head,
 }
 
@@ -133,8 +134,8 @@ pub(super) struct WalkCost {
     pub(super) rank_now: i64,
 }
 
-/// The cursors of each session that claims through one store handle: sessions take different classes, and what one of them
-/// has walked says nothing of the lines of another.
+/// The cursors of each session that claims through one store handle: sessions take different
+/// classes, and what one of them has walked says nothing of the lines of another.
 #[derive(Debug, Default)]
 pub(super) struct SessionCursors(Mutex<HashMap<SessionId, Arc<ClaimCursors>>>);
 
@@ -190,7 +191,8 @@ impl LongWalk {
                 || now.saturating_duration_since(self.last_full) >= FULL_WALK_DELAY)
     }
 
-    /// Where a walk begins: at the cursors, or before them at the first task that became ready recently.
+    /// Where a walk begins: at the cursors, or before them at the first task that became ready
+    /// recently.
     fn starts(&self, now: Instant) -> LineCursors {
         let since = now.saturating_duration_since(self.last_full).as_millis();
         let rank_now = self.rank_then.saturating_add(i64::try_from(since).unwrap_or(i64::MAX));

@@ -208,8 +208,8 @@ impl Words {
         format!("{} {}", self.store, self.own)
     }
 
-    /// Returns the tasks that another process has placed early, or `None` where a payload says nothing
-    /// new: our own commits were told of at once.
+    /// Returns the tasks that another process has placed early, or `None` where a payload says
+    /// nothing new: our own commits were told of at once.
     fn news(&self, payload: &str) -> Option<PlacedTasks> {
         let mut words = payload.split(' ');
         let (store, by, placed) = (words.next(), words.next(), words.next());

@@ -1,15 +1,18 @@
-//! The first place that a transaction has filled in the line of each class, which moves the claim cursors of
-//! every node back (claim_cursor.rs). Pure, but for the words in which a notification carries it.
+//! The first place that a transaction has filled in the line of each class, which moves the claim
+//! cursors of every node back (claim_cursor.rs). Pure, but for the words in which a notification
+//! carries it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Iter;
 
 use super::claim_cursor::LinePlace;
 
-/// A task whose rank is older than this is announced to other nodes. Every claim looks at younger ones anyway.
+/// A task whose rank is older than this is announced to other nodes. Every claim looks at younger
+/// ones anyway.
 const EARLY_MS: i64 = 200;
 
-/// Classes of one announcement: with these it has at most 5,200 of the 8,000 bytes that Postgres allows.
+/// Classes of one announcement: with these it has at most 5,200 of the 8,000 bytes that Postgres
+/// allows.
 const MAX_ANNOUNCED: usize = 64;
 
 /// The first new place in the line of each class.

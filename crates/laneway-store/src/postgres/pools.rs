@@ -25,8 +25,8 @@ pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &
     Ok(())
 }
 
-/// Ends the containers of a session that is about to go, within the transaction in which it does: its history would leave
-/// them as they were.
+/// Ends the containers of a session that is about to go, within the transaction in which it does:
+/// its history would leave them as they were.
 pub(super) async fn end_left_behind(link: &Link, terms: Terms, session: SessionId) -> Done<()> {
     let facts = left_behind(&containers(link).await?, session);
     if facts.is_empty() { Ok(()) } else { append(link, terms, session, &facts).await }

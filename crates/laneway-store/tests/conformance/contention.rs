@@ -144,7 +144,8 @@ fn class_that_is_made_while_an_engine_goes_is_not_taken() {
     });
 }
 
-/// Both documents are the first to declare the limits; the second one names them the other way round.
+/// Both documents are the first to declare the limits; the second one names them the other way
+/// round.
 #[test]
 fn documents_that_declare_the_same_limits_wait_for_each_other_in_one_order() {
     block_on(async {

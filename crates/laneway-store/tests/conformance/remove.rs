@@ -1,4 +1,5 @@
-//! Limits, triggers and workflows that are removed: what is in use is refused, and what has run stays.
+//! Limits, triggers and workflows that are removed: what is in use is refused, and what has run
+//! stays.
 
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;

@@ -74,8 +74,8 @@ impl Schema {
         Self::at(name, (url.clone(), url), "public")
     }
 
-    /// How many transactions of its database the server has ended in deadlocks. Its stores are closed:
-    /// a connection counts at its end.
+    /// How many transactions of its database the server has ended in deadlocks. Its stores are
+    /// closed: a connection counts at its end.
     pub(crate) async fn deadlocks(&self) -> i64 {
         let look = connect(&url()).await;
         let open = "SELECT 1 FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'";

@@ -1,5 +1,6 @@
-//! What a shell completes that only the store knows: ids of runs, and names of their steps. The scripts of `laneway completions` ask
-//! for it. It prints words, one a line, and never an error: a shell has no place for one.
+//! What a shell completes that only the store knows: ids of runs, and names of their steps. The
+//! scripts of `laneway completions` ask for it. It prints words, one a line, and never an error: a
+//! shell has no place for one.
 
 use std::time::Duration;
 
@@ -32,19 +33,19 @@ enum Wanted {
 }
 
 /// Flags that name another store than the environment and `laneway.toml` do.
-const PLACES: [&str; 3] = ["--store", "--server", "--data-dir"];
+const STORE_FLAGS: [&str; 3] = ["--store", "--server", "--data-dir"];
 
 /// A person waits at the prompt.
-const PATIENCE: Duration = Duration::from_secs(1);
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     // The words are read before `--store` and its like are: those of another store would mislead.
-    let names_a_place = |word: &String| PLACES.iter().any(|place| word.starts_with(place));
-    if args.words.iter().any(names_a_place) {
+    let names_a_store = |word: &String| STORE_FLAGS.iter().any(|flag| word.starts_with(flag));
+    if args.words.iter().any(names_a_store) {
         return Ok(Exit::Succeeded);
     }
     if let Some(wanted) = wanted(&args.words, args.at)
-        && let Ok(Ok(words)) = tokio::time::timeout(PATIENCE, words(context, wanted)).await
+        && let Ok(Ok(words)) = tokio::time::timeout(COMPLETION_TIMEOUT, words(context, wanted)).await
     {
         for word in words {
             context.printer.line(&word)?;
@@ -68,7 +69,8 @@ async fn words(context: &Context, wanted: Wanted) -> anyhow::Result<Vec<String>>
     })
 }
 
-/// Goes along the words as the command line is read: subcommands, flags with their values, and what stands by its place.
+/// Goes along the words as the command line is read: subcommands, flags with their values, and what
+/// stands by its place.
 fn wanted(words: &[String], at: usize) -> Option<Wanted> {
     let mut root = Cli::command();
     root.build();

@@ -85,7 +85,7 @@ fn task(step: &ExplainedStep) -> ExplainedTask {
 }
 
 /// Layers on one line.
-const LAYERS: usize = 8;
+const MAX_LAYERS_SHOWN: usize = 8;
 
 /// What a step saw of the steps before it, and what it left for those behind it.
 fn files_text(files: &StepFiles) -> String {
@@ -95,9 +95,10 @@ fn files_text(files: &StepFiles) -> String {
     };
     let mut out = String::new();
     if !files.saw.is_empty() {
-        let shown = files.saw.iter().take(LAYERS).map(|layer| format!("{} ({})", layer.step, size(layer)));
+        let shown =
+            files.saw.iter().take(MAX_LAYERS_SHOWN).map(|layer| format!("{} ({})", layer.step, size(layer)));
         let shown: Vec<String> = shown.collect();
-        let more = match files.saw.len().saturating_sub(LAYERS) {
+        let more = match files.saw.len().saturating_sub(MAX_LAYERS_SHOWN) {
             0 => String::new(),
             more => format!(" … and {more} more"),
         };

@@ -1,5 +1,6 @@
-//! Fifty steps that change files at random, on three nodes that are killed meanwhile. A model of the
-//! tree says what each step must see, with modes, symlinks and what was removed; every step compares.
+//! Fifty steps that change files at random, on three nodes that are killed meanwhile. A model of
+//! the tree says what each step must see, with modes, symlinks and what was removed; every step
+//! compares.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -246,7 +246,8 @@ fn clients_that_ask_for_nothing_cost_next_to_nothing() {
 /// Clients of each kind in one round.
 const SLOW_CLIENTS: usize = 150;
 
-/// What a server keeps for 2,400 clients that have left. Each of them leaving 8 KiB would be 19 MiB.
+/// What a server keeps for 2,400 clients that have left. Each of them leaving 8 KiB would be 19
+/// MiB.
 const MAX_GROWTH_KIB: u64 = 12 * 1024;
 
 /// They send part of a body, or of a second head, a byte at a time, and leave.

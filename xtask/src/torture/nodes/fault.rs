@@ -1,5 +1,6 @@
-//! What is done to nodes, to their network and to the database, also in words that can be typed again: `kill:0:200`,
-//! `freeze:1`, `freeze-all:1`, `cut:2:in:4000`, `restart:immediate`, `outage:5000`, `answers:0:after:3`, …
+//! What is done to nodes, to their network and to the database, also in words that can be typed
+//! again: `kill:0:200`, `freeze:1`, `freeze-all:1`, `cut:2:in:4000`, `restart:immediate`,
+//! `outage:5000`, `answers:0:after:3`, …
 
 use std::fmt;
 use std::str::FromStr;

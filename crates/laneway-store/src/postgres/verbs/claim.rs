@@ -23,9 +23,9 @@ use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::postgres::shelf::{Head, Shelf};
 
-/// Claims in a transaction of its own. A claim that began at the cursors and got less than it wanted goes on
-/// at the heads of the lines before it returns. If the last walk from there was a moment ago, the next claim
-/// does, and this process is woken for it.
+/// Claims in a transaction of its own. A claim that began at the cursors and got less than it
+/// wanted goes on at the heads of the lines before it returns. If the last walk from there was a
+/// moment ago, the next claim does, and this process is woken for it.
 pub(in crate::postgres) async fn claim(base: &Base, ask: &Ask) -> Result<Vec<Claim>> {
     let taken = claim_from(base, ask, WalkStart::Cursors).await?;
     let Some(rest) = taken.rest else { return Ok(taken.claims) };
@@ -38,8 +38,9 @@ pub(in crate::postgres) async fn claim(base: &Base, ask: &Ask) -> Result<Vec<Cla
     }
 }
 
-/// Claims what a claim from the cursors did not get: from the heads of the lines, if it is time for that, and
-/// else from the cursors as they are by now. The commit of a finish may have moved them back.
+/// Claims what a claim from the cursors did not get: from the heads of the lines, if it is time for
+/// that, and else from the cursors as they are by now. The commit of a finish may have moved them
+/// back.
 pub(super) async fn claim_rest(base: &Base, taken: Vec<Claim>, rest: &Ask) -> Result<Vec<Claim>> {
     match claim_from(base, rest, WalkStart::Head).await {
         // They stand before those in the line.

@@ -1,5 +1,5 @@
-//! `remove_limit`, `remove_triggers`, `remove_workflow`: objects that people made by hand and need no more. Runs and their
-//! history stay.
+//! `remove_limit`, `remove_triggers`, `remove_workflow`: objects that people made by hand and need
+//! no more. Runs and their history stay.
 
 use laneway_core::id::RunId;
 
@@ -12,7 +12,8 @@ use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::postgres::shelf::Shelf;
 
-/// Locks the limit alone, and first: a submission that names it is either seen here, or finds it gone.
+/// Locks the limit alone, and first: a submission that names it is either seen here, or finds it
+/// gone.
 pub(in crate::postgres) async fn limit(shelf: &Shelf, link: &Link, name: &str) -> Done<()> {
     let key = Key::Limit(name.to_owned()).text();
     let mut flight = link.begin(Begin::Write);

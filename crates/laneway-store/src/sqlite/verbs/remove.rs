@@ -1,5 +1,5 @@
-//! `remove_limit`, `remove_triggers`, `remove_workflow`: objects that people made by hand and need no more. Runs and their
-//! history stay.
+//! `remove_limit`, `remove_triggers`, `remove_workflow`: objects that people made by hand and need
+//! no more. Runs and their history stay.
 
 use laneway_core::id::RunId;
 use rusqlite::params;

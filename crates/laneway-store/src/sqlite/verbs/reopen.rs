@@ -23,7 +23,8 @@ pub(in crate::sqlite) fn skip(txn: &Txn<'_>, run: RunId, step: &str, by: &str) -
     on_run(txn, run, |keeper| keeper.skip_by_person(step, by, pause))
 }
 
-/// A run that goes on would jump the queue of its workflow, so it needs room. Its limits are still there.
+/// A run that goes on would jump the queue of its workflow, so it needs room. Its limits are still
+/// there.
 fn find_room(txn: &Txn<'_>, run: RunId) -> Done<()> {
     let head = txn.head(run)?;
     for name in limits_named(&head.head.plan) {

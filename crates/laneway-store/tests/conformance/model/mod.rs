@@ -218,7 +218,8 @@ impl World {
         };
         Some(match command {
             Command::Submit { doc, by, key } => {
-                // A document that was made at random is hardly ever that of the key: every second time it is.
+                // A document that was made at random is hardly ever that of the key: every second
+                // time it is.
                 let again = truth.keyed(key).filter(|_| by % 2 == 0);
                 let doc = again.map_or(doc, |doc| Box::new(doc.clone()));
                 Deed::Submit(doc, pick(&living, by)?, key)
