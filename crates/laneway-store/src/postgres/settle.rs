@@ -257,13 +257,30 @@ async fn hand_on(shelf: &Shelf, link: &Link, terms: Terms, key: &Key) -> Done<Pr
     }
     let made = made.into_iter().next().expect("one run went in");
     let seen: Vec<i64> = made.freed.get(key).cloned().unwrap_or_default();
+    let mut progress = made.answer;
     let mut flight = link.flight();
     columns.say(&mut flight);
-    if made.answer == Progress::Done {
-        flight.ask(sql!("follow_ups_done", INT8_ARRAY), vec![&seen]);
+    if progress == Progress::Done {
+        // A task that began to wait while this transaction waited for the lock may stand before it.
+        flight.ask(next, vec![name]);
+        let answers = flight.land().await.map_err(|failure| failure.about(no, run))?;
+        let first = answers.last().and_then(|rows| rows.first());
+        let is_first = first.map_or(Ok(false), |found| is_task(found, (no, position)));
+        if !is_first.map_err(|failure| failure.about(no, run))? {
+            progress = Progress::More;
+        }
+        flight = link.flight();
+        if progress == Progress::Done {
+            flight.ask(sql!("follow_ups_done", INT8_ARRAY), vec![&seen]);
+        }
     }
     flight.commit().await.map_err(|failure| failure.about(no, run))?;
-    Ok(made.answer)
+    Ok(progress)
+}
+
+/// Whether the next in line is this task.
+fn is_task(found: &tokio_postgres::Row, (no, position): (i64, Position)) -> Done<bool> {
+    Ok(found.try_get::<_, i64>(0)? == no && row::number::<Position>(found, 2)? == position)
 }
 
 /// No task waits at a key, as it seems. One that counted the former holder may be about to: that

@@ -259,6 +259,49 @@ fn key_that_a_dead_process_freed_is_handed_on_by_the_sweep_and_never_overtaken()
     });
 }
 
+/// A task begins to wait at a key while the key is handed on: it counted the holder that has ended
+/// since, and stands before the task that is being looked at.
+#[test]
+fn key_is_handed_on_to_a_task_that_began_to_wait_meanwhile() {
+    block_on(async {
+        let schema = Schema::new();
+        let node = Node::register(Arc::new(schema.open()), "one").await;
+        let head = "limits: {x: 1}";
+        let one = node.submit(&flow(head, &[("g", "limits: [x]")])).await;
+        let early = node.submit(&flow(head, &[("q", "lock: p, limits: [x]")])).await;
+        let two = node.submit(&flow("", &[("h", "lock: p")])).await;
+        let late = node.submit(&flow("", &[("t", "lock: p")])).await;
+        let (g, h) = (node.begin(one, "g").await, node.begin(two, "h").await);
+        assert_eq!(node.tasks(late).await, "t pending");
+        let row = format!("SELECT 1 FROM tasks JOIN runs ON runs.no = run_no WHERE id = '{early}'");
+        let blocker = Blocker::holding(schema.beneath().await, &format!("{row} FOR UPDATE OF tasks")).await;
+        let ends = |at| {
+            let store = Arc::clone(&node.store);
+            tokio::spawn(async move { store.finish(vec![Finished::new(at, succeeded(), TOOK)], None).await })
+        };
+        let first = ends(g.at);
+        // It holds both keys, has counted h at p, and writes that q waits there.
+        let begins_to_wait = blocker.waiter(&schema).await;
+        let second = ends(h.at);
+        let look = schema.beneath().await;
+        let hands_on = async {
+            let waits = "SELECT 1 FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+            while look.query(waits, &[&begins_to_wait]).await.expect("an answer").is_empty() {}
+        };
+        timeout(SOON, hands_on).await.expect("the key of h is handed on");
+        blocker.end("ROLLBACK").await;
+        for ended in [first, second] {
+            ended.await.expect("no panic").expect("an answer");
+        }
+        assert_eq!(node.tasks(early).await, "q available", "it waits for a key that nobody holds");
+        assert_eq!(node.tasks(late).await, "t pending", "it waits since later");
+        let q = node.begin(early, "q").await;
+        node.succeed(&q).await;
+        assert_eq!(node.tasks(late).await, "t available");
+        audit::check(&*node.store, late).await;
+    });
+}
+
 /// The server waits for a transaction whose host is gone, and with it every caller of the same run.
 #[test]
 fn host_that_vanishes_inside_a_transaction_holds_its_locks_for_seconds_only() {
