@@ -69,6 +69,9 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
             ));
         }
     }
+    if let Some(workspaces) = &results.workspaces {
+        workspaces.judge(&mut verdicts);
+    }
     if let Some(isolation) = &results.isolation {
         if let Some(overlay) = &isolation.overlay_ms {
             verdicts.push(Verdict::at_most("isolation", "an overlay, ms", overlay.median, 50.0));
@@ -176,8 +179,8 @@ fn judge_nodes(nodes: &NodesResult, verdicts: &mut Vec<Verdict>) {
         }
     }
     for one in &nodes.horizon {
-        let goal =
-            format!("{} tasks of {} runs: mean claim with a held horizon, to without", one.tasks, one.runs);
+        let case = one.case();
+        let goal = format!("{} tasks of {case}: mean claim with a held horizon, to without", one.tasks);
         verdicts.push(Verdict::at_most("nodes", &goal, one.held_ms.median / one.free_ms.median, 2.0));
     }
     if let Some(recovery) = &nodes.recovery {

@@ -23,6 +23,7 @@ mod single;
 mod stats;
 mod subject;
 mod web;
+mod workspaces;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -124,6 +125,8 @@ enum Workload {
     Service,
     /// A copy of a workspace for a member of a group
     Isolation,
+    /// What private views of files cost a submitted run
+    Workspaces,
     /// Many nodes on Postgres, beside queues of others; only if it is named
     Nodes,
     /// Warm containers, beside bare calls of the engine; only if it is named
@@ -285,6 +288,9 @@ impl Bench {
             Workload::Isolation => {
                 let (files, megabytes) = (full(10_000, 500), full(1_024, 16));
                 results.isolation = Some(isolation::measure(files, megabytes, few, places)?);
+            }
+            Workload::Workspaces => {
+                results.workspaces = Some(workspaces::measure(full(1_000, 50), rounds, places)?);
             }
             Workload::Containers => {
                 let docker = self

@@ -18,6 +18,7 @@ use crate::single::{Enqueue, Grown, Idle, Items, Noop};
 use crate::stats::Spread;
 use crate::subject::{Peer, Subject};
 use crate::web::WebResult;
+use crate::workspaces::Workspaces;
 
 /// One whole run.
 #[derive(Debug, Default, Serialize)]
@@ -38,6 +39,7 @@ pub(crate) struct Results {
     pub(crate) enqueue: Option<Enqueue>,
     pub(crate) service: Option<ServiceResult>,
     pub(crate) isolation: Option<Isolation>,
+    pub(crate) workspaces: Option<Workspaces>,
     pub(crate) nodes: Option<NodesResult>,
     pub(crate) containers: Option<ContainersResult>,
     pub(crate) durable: Option<DurableResult>,
@@ -75,6 +77,7 @@ impl Results {
         show_grown(&mut out, "history", "finished runs in the store", &self.history);
         self.show_idle(&mut out);
         self.show_isolation(&mut out);
+        out += &self.workspaces.as_ref().map(Workspaces::show).unwrap_or_default();
         out += &self.service.as_ref().map(crate::service::show).unwrap_or_default();
         out += &self.nodes.as_ref().map(crate::nodes::show).unwrap_or_default();
         out += &self.durable.as_ref().map(crate::durable::show).unwrap_or_default();

@@ -95,7 +95,11 @@ impl Server {
     }
 
     pub(crate) fn submit(&self) -> Result<String> {
-        let answer: Value = serde_json::from_str(&self.ask("POST", "/v1/runs", Some(&body()))?)?;
+        self.submit_body(&body())
+    }
+
+    pub(crate) fn submit_body(&self, body: &str) -> Result<String> {
+        let answer: Value = serde_json::from_str(&self.ask("POST", "/v1/runs", Some(body))?)?;
         Ok(answer["run"].as_str().context("no run")?.to_owned())
     }
 
@@ -117,11 +121,7 @@ impl Server {
         for _ in 0..samples {
             let run = self.submit()?;
             let ended = self.wait_for(&run, Duration::from_millis(5))?;
-            let at = |value: &Value| -> Result<f64> {
-                let at: jiff::Timestamp = value.as_str().context("no moment")?.parse()?;
-                Ok(at.as_millisecond() as f64)
-            };
-            took.push(at(&ended["tasks"][0]["started_at"])? - at(&ended["submitted_at"])?);
+            took.push(moment(&ended["tasks"][0]["started_at"])? - moment(&ended["submitted_at"])?);
         }
         percentile(&sorted(took), 0.5).context("nothing was started")
     }
@@ -156,6 +156,12 @@ impl Server {
         let rate = said.lines().find_map(|line| line.trim().strip_prefix("Requests/sec:"));
         rate.and_then(|rate| rate.trim().parse().ok()).with_context(|| format!("wrk tells no rate: {said}"))
     }
+}
+
+/// Milliseconds of a time of the API.
+pub(crate) fn moment(value: &Value) -> Result<f64> {
+    let at: jiff::Timestamp = value.as_str().context("no time")?.parse()?;
+    Ok(at.as_millisecond() as f64)
 }
 
 impl Drop for Server {

@@ -18,19 +18,25 @@ use crate::report::print;
 const BATCH: usize = 8;
 
 /// Prints how long each claim and each finish took.
-pub(super) async fn horizon(tasks: usize, runs: usize, is_held: bool) -> Result<()> {
+pub(super) async fn horizon((tasks, runs): (usize, usize), is_held: bool, keeps_up: bool) -> Result<()> {
     let node = Node::begin(&["noop"], None, u32::try_from(BATCH)?).await?;
     let of_run = tasks / runs;
     let graph = Graph { shape: Shape::Flat(of_run), at_once: u32::try_from(of_run)? };
     let document = graph.laneway().replace("command: [/bin/true]", "function: noop");
     let plan: Arc<Plan> = plan(&document)?;
     // Rows that the submits leave dead are as many with a held horizon as without.
-    for _ in 0..runs {
+    let mut submitted = 0;
+    while submitted < runs && !keeps_up {
         node.submit(&plan, &document).await?;
+        submitted += 1;
     }
     let holder = if is_held { Some(hold().await?) } else { None };
     let (mut claim_ms, mut finish_ms, mut done) = (Vec::new(), Vec::new(), 0);
     while done < of_run * runs {
+        if done == submitted * of_run {
+            node.submit(&plan, &document).await?;
+            submitted += 1;
+        }
         let begun = Instant::now();
         let ask = Ask { session: node.session, run: None, limit: BATCH, ahead: 0 };
         let claims = node.store.claim(ask).await?;

@@ -66,6 +66,9 @@ pub(crate) enum Driver {
         runs: usize,
         #[arg(action = clap::ArgAction::Set)]
         is_held: bool,
+        /// Each run is submitted when the one before it has been worked off
+        #[arg(long)]
+        keeps_up: bool,
     },
     /// From a step's end to its successor's start on another node
     Hop { steps: usize },
@@ -100,7 +103,9 @@ pub(crate) fn drive(driver: Driver) -> Result<()> {
             let duration = Duration::from_millis(millis);
             block_on(contend::endure(callers, keys, duration, max_backlog))?;
         }
-        Driver::Horizon { tasks, runs, is_held } => block_on(horizon::horizon(tasks, runs, is_held))?,
+        Driver::Horizon { tasks, runs, is_held, keeps_up } => {
+            block_on(horizon::horizon((tasks, runs), is_held, keeps_up))?;
+        }
         Driver::Hop { steps } => block_on(hop::hops(steps))?,
         Driver::HopSide { side } => block_on(hop::side(&side))?,
         Driver::HopBare { samples } => block_on(hop::bare(samples))?,

@@ -15,6 +15,9 @@ use crate::subject::Places;
 pub(crate) struct Horizon {
     pub(crate) tasks: usize,
     pub(crate) runs: usize,
+    /// Each run is submitted when the one before it has been worked off, so that all dead rows lie
+    /// before the rows that can be claimed.
+    pub(crate) keeps_up: bool,
     /// Means of all claims of a drain.
     pub(crate) free_ms: Spread,
     pub(crate) held_ms: Spread,
@@ -25,17 +28,39 @@ pub(crate) struct Horizon {
     pub(crate) held_finish_ms: Spread,
 }
 
-pub(crate) fn measure(tasks: usize, rounds: usize, places: &Places, server: &Server) -> Result<Vec<Horizon>> {
-    [1, tasks / 10].into_iter().map(|runs| one(tasks, runs, rounds, places, server)).collect()
+impl Horizon {
+    pub(crate) fn case(&self) -> String {
+        case(self.runs, self.keeps_up)
+    }
 }
 
-fn one(tasks: usize, runs: usize, rounds: usize, places: &Places, server: &Server) -> Result<Horizon> {
+fn case(runs: usize, keeps_up: bool) -> String {
+    let how = if keeps_up { ", one after the other" } else { "" };
+    format!("{runs} runs{how}")
+}
+
+pub(crate) fn measure(tasks: usize, rounds: usize, places: &Places, server: &Server) -> Result<Vec<Horizon>> {
+    [(1, false), (tasks / 10, false), (tasks / 10, true)]
+        .into_iter()
+        .map(|(runs, keeps_up)| one((tasks, runs, keeps_up), rounds, places, server))
+        .collect()
+}
+
+fn one(
+    (tasks, runs, keeps_up): (usize, usize, bool),
+    rounds: usize,
+    places: &Places,
+    server: &Server,
+) -> Result<Horizon> {
     let mut figures: [Vec<f64>; 5] = Default::default();
     for round in 1..=rounds {
-        note(&format!("horizon: {tasks} tasks of {runs} runs, round {round} of {rounds}"));
+        let case = case(runs, keeps_up);
+        note(&format!("horizon: {tasks} tasks of {case}, round {round} of {rounds}"));
         for is_held in [false, true] {
             let words = [tasks.to_string(), runs.to_string(), is_held.to_string()];
-            let told = own(&["horizon", &words[0], &words[1], &words[2]], places, server)?;
+            let mut args = vec!["horizon", &words[0], &words[1], &words[2]];
+            args.extend(keeps_up.then_some("--keeps-up"));
+            let told = own(&args, places, server)?;
             let first = usize::from(is_held);
             figures[first].push(mean(&told.ms));
             figures[3 + first].push(mean(&told.finish_ms));
@@ -49,6 +74,7 @@ fn one(tasks: usize, runs: usize, rounds: usize, places: &Places, server: &Serve
     Ok(Horizon {
         tasks,
         runs,
+        keeps_up,
         free_ms: free?,
         held_ms: held?,
         held_last_ms: last?,

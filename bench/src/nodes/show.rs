@@ -133,7 +133,7 @@ pub(crate) fn show(result: &NodesResult) -> String {
                 format_args!(
                     "| {} | {} | {} | {} | {} | {} | {} |",
                     one.tasks,
-                    one.runs,
+                    one.case(),
                     spread(&one.free_ms, 2),
                     spread(&one.held_ms, 2),
                     spread(&one.held_last_ms, 2),

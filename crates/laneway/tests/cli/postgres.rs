@@ -1,6 +1,8 @@
 //! The same program on Postgres: `--store postgres://…` is the only difference. `cargo xtask test` lends the server.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -8,6 +10,7 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 
 use crate::place::{Place, text, until};
+use crate::serve::Served;
 
 /// Where the tests' server is.
 const VARIABLE: &str = "LANEWAY_TEST_POSTGRES";
@@ -198,6 +201,12 @@ impl Counted {
         String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
     }
 
+    fn in_store(&self, sql: &str) -> String {
+        let output = Command::new("psql").args([&self.store, "-qAtc", sql]).output().expect("psql runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
+    }
+
     /// Begins to count anew when so many nodes look for work less than once a `pause`: they trust notifications then,
     /// and look ever more rarely.
     fn count_from_quiet(&self, nodes: u64, pause: Duration) {
@@ -296,4 +305,109 @@ fn ten_idle_nodes_commit_almost_nothing_between_their_heartbeats() {
     for worker in workers {
         assert_eq!(worker.wait().code, Some(0));
     }
+}
+
+/// Returns the whole response of a server.
+fn request(address: &str, token: &str, line: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+/// The role may not read when transactions of others began: they count by how many have passed since.
+#[test]
+fn session_that_holds_the_horizon_is_named_by_doctor_and_by_a_metric() {
+    let (place, counted) = (Place::new(), Counted::new());
+    let role = format!("plain_{}", std::process::id());
+    counted.psql(&format!("CREATE ROLE {role} LOGIN"));
+    counted.psql(&format!("ALTER DATABASE {} OWNER TO {role}", counted.name));
+    counted.in_store(&format!("ALTER SCHEMA public OWNER TO {role}"));
+    let (scheme, rest) = counted.store.split_once("://").expect("a URL");
+    let (_, at) = rest.split_once('@').expect("a URL names a role");
+    let store = format!("{scheme}://{role}@{at}");
+    let served = Served::start(&place, &["--no-worker", "--store", &store]);
+    let mut holder = Command::new("psql")
+        .args([&counted.store, "-qAt"])
+        .env("PGAPPNAME", "a long report")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("psql runs");
+    let mut words = holder.stdin.take().expect("a pipe");
+    words.write_all(b"BEGIN; SELECT pg_current_xact_id();\n").expect("it reads");
+    let mut xid = String::new();
+    BufReader::new(holder.stdout.as_mut().expect("a pipe")).read_line(&mut xid).expect("a number");
+    let named = "(a long report)";
+    assert!(!place.laneway(&format!("doctor --store {store}")).stdout.contains(named), "too early");
+    counted.in_store(
+        "CREATE TEMP TABLE passed (n int);
+         DO $$ BEGIN FOR n IN 1..10100 LOOP
+             BEGIN INSERT INTO passed VALUES (n); EXCEPTION WHEN division_by_zero THEN NULL; END;
+         END LOOP; END $$",
+    );
+    let doctor = place.laneway(&format!("doctor --store {store}"));
+    assert!(doctor.stdout.contains(named) && doctor.stdout.contains("pg_terminate_backend"), "{doctor}");
+    let address = served.url().strip_prefix("http://").expect("an address");
+    let token = place.read(".laneway/admin.token").trim().to_owned();
+    let metrics = request(address, &token, "GET /metrics", "");
+    let is_it =
+        |line: &str| line.starts_with("laneway_database_horizon_held_seconds{") && line.contains(named);
+    assert!(metrics.lines().any(is_it), "{metrics}");
+    drop(words);
+    assert!(holder.wait().expect("it ends").success());
+    let metrics = request(address, &token, "GET /metrics", "");
+    assert!(!metrics.contains(named), "{metrics}");
+}
+
+/// Each end hands keys on to steps of other runs, while clients submit more of them.
+const CONTENDED: &str = "name: contended
+limits: {x: 2}
+on_failure: continue
+steps:
+  a: {command: [/bin/true]}
+  m: {needs: [a], lock: left, command: [/bin/true]}
+  l: {needs: [a], limits: [x], command: [/bin/true]}
+  b: {needs: [a], lock: right, limits: [x], command: [/bin/true]}
+  z: {needs: [m, l, b], command: [/bin/true]}
+";
+
+#[test]
+fn clients_that_submit_runs_with_the_same_keys_get_no_server_error_and_the_server_no_deadlock() {
+    const CLIENTS: usize = 8;
+    const SUBMITS: usize = 12;
+    let (place, counted) = (Place::new(), Counted::new());
+    let served = Served::start(&place, &["--slots", "8", "--store", &counted.store]);
+    let worker = place.spawn(&format!("worker --slots 8 --data-dir two --store {}", counted.store));
+    let address = served.url().strip_prefix("http://").expect("an address").to_owned();
+    let body = serde_json::json!({ "document": CONTENDED }).to_string();
+    let token = place.read(".laneway/admin.token").trim().to_owned();
+    let submit = || {
+        let answer = request(&address, &token, "POST /v1/runs", &body);
+        assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| (0..SUBMITS).for_each(|_| submit()));
+        }
+    });
+    let ended = "SELECT count(*) FROM runs WHERE status NOT IN ('queued', 'running')";
+    let all = (CLIENTS * SUBMITS).to_string();
+    until("the end of all runs", || counted.in_store(ended) == all);
+    let failed = "SELECT count(*) FROM runs WHERE status <> 'succeeded'";
+    assert_eq!(counted.in_store(failed), "0");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.wait().code, Some(0));
+    assert_eq!(served.end().0, Some(0));
+    // A connection reports what it has counted at its end.
+    let open = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{}'", counted.name);
+    until("the end of all connections", || counted.psql(&open) == "0");
+    let deadlocks = format!("SELECT deadlocks FROM pg_stat_database WHERE datname = '{}'", counted.name);
+    assert_eq!(counted.psql(&deadlocks), "0");
 }

@@ -682,7 +682,7 @@ fn flows(load: Load, dice: &mut Dice) -> Vec<Flow> {
         Load::Crowd(count) => many(count, Flow::crowd()),
         Load::Long(count) => many(count, Flow::long(120)),
         Load::Chain(count) => many(count, Flow::chain()),
-        Load::Contended { runs, .. } => many(runs, Flow::contended()),
+        Load::Contended { runs, .. } => (0..runs).map(|_| Flow::contended(dice)).collect(),
     }
 }
 

@@ -24,6 +24,9 @@ const LINE: &str = "line";
 
 const LOCKS: [&str; 2] = ["left", "right"];
 
+/// All locks there are. Of a contended load: as many as let all slots be busy while each lock is waited for.
+pub(super) const MANY_LOCKS: [&str; 6] = ["east", "left", "north", "right", "south", "west"];
+
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
     /// Runs of one name share their `max_runs`.
@@ -76,17 +79,20 @@ impl Flow {
         Self { name: "crowd", max_runs: None, max_parallel: 3, steps }
     }
 
-    /// Fans out into steps that want the keys of every other run, and in again.
-    pub(super) fn contended() -> Self {
-        let keyed = |step: Step| Step { needs: vec![0], ..step };
-        let steps = vec![
-            Step::default(),
-            keyed(Step { lock: Some(LOCKS[0]), ..Step::default() }),
-            keyed(Step { has_pair: true, ..Step::default() }),
-            keyed(Step { has_pair: true, lock: Some(LOCKS[1]), ..Step::default() }),
-            Step { needs: vec![1, 2, 3], ..Step::default() },
-        ];
-        Self { name: "contended", max_runs: None, max_parallel: 4, steps }
+    /// Fans out into steps that want keys of other runs, and in again. Which keys differs from run to run,
+    /// so that each end hands keys on to runs in any order.
+    pub(super) fn contended(dice: &mut Dice) -> Self {
+        let mut keyed = |has_pair: bool, has_lock: bool| Step {
+            needs: vec![0],
+            lock: has_lock.then(|| dice.one_of(&MANY_LOCKS)),
+            has_pair,
+            has_pace: dice.is_lucky(0.05),
+            ..Step::default()
+        };
+        let mut steps = vec![Step::default()];
+        steps.extend([keyed(false, true), keyed(true, false), keyed(true, true), keyed(false, true)]);
+        steps.push(Step { needs: (1..steps.len()).collect(), ..Step::default() });
+        Self { name: "contended", max_runs: None, max_parallel: 5, steps }
     }
 
     /// One step that takes longer than a lease.
@@ -204,7 +210,8 @@ mod tests {
     #[test]
     fn all_flows_are_good_ones() {
         let mut flows: Vec<Flow> = (0..200).map(|seed| Flow::random(&mut Dice::new(seed))).collect();
-        flows.extend([Flow::crowd(), Flow::contended(), Flow::long(100), Flow::chain()]);
+        flows.extend((0..50).map(|seed| Flow::contended(&mut Dice::new(seed))));
+        flows.extend([Flow::crowd(), Flow::long(100), Flow::chain()]);
         for flow in flows {
             let text = flow.yaml();
             let source = Source { file: "flow.yaml".to_owned(), default_name: "flow".to_owned(), text };

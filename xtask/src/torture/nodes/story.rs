@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::ledger::{Ledger, What};
-use super::flows::{Flow, PAIR};
+use super::flows::{Flow, MANY_LOCKS, PAIR};
 
 /// One attempt of one step, as it told.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl<'a> Story<'a> {
     /// What must hold whatever the store says.
     pub(super) fn check(&self, findings: &mut Vec<String>) {
         self.attempts_follow_each_other(findings);
-        for key in ["left", "right"] {
+        for key in MANY_LOCKS {
             self.at_most(1, &format!("lock {key}"), findings, |step| step.lock == Some(key));
         }
         self.at_most(PAIR.1, &format!("limit {}", PAIR.0), findings, |step| step.has_pair);

@@ -28,6 +28,7 @@ use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::lock_order::lock_runs;
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
+use crate::postgres::save::Columns;
 use crate::postgres::shelf::Shelf;
 use crate::submission_key::KeyedRun;
 
@@ -128,8 +129,9 @@ pub(in crate::postgres) async fn submit(
     let mut flight = link.flight();
     rows.say(&mut flight);
     flight.land().await?;
+    let mut unsent = Columns::default();
     if is_to_begin && !is_known {
-        begin(shelf, link, terms, run).await?;
+        unsent = begin(shelf, link, terms, run).await?;
     }
     if let Admission::Replace { which, reason } = admission {
         // Those that wait come first: they would start in the place of one that ends, to be canceled then.
@@ -138,9 +140,16 @@ pub(in crate::postgres) async fn submit(
         }
     }
     if let Some(parent) = &submission.parent {
+        let begun = std::mem::take(&mut unsent);
+        let mut flight = link.flight();
+        begun.say(&mut flight);
+        flight.land().await?;
         children::began(shelf, link, Terms { is_begun: true, ..terms }, parent, run).await?;
     }
-    link.flight().commit().await?;
+    // Locks of keys are held for one round trip less.
+    let mut flight = link.flight();
+    unsent.say(&mut flight);
+    flight.commit().await?;
     Ok(run)
 }
 
@@ -154,17 +163,13 @@ fn known(found: &Row, submission: &Submission) -> Done<RunId> {
     Ok(run)
 }
 
-/// A run that others are concerned with: its keys may be held, and a node has to be there.
-async fn begin(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<()> {
+/// Begins a run whose keys other runs may hold, or that a node has to take. Returns what is not written yet.
+async fn begin(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<Columns> {
     let head = shelf.head(link, run).await?;
     let seed = keys_to_begin(&head.head);
     let within = Terms { is_begun: true, ..terms };
-    let (_, columns) =
-        work(shelf, link, within, vec![Job { head, seed }], |_, keeper| keeper.begin()).await?;
-    let mut flight = link.flight();
-    columns.say(&mut flight);
-    flight.land().await?;
-    Ok(())
+    let begun = work(shelf, link, within, vec![Job { head, seed }], |_, keeper| keeper.begin());
+    Ok(begun.await?.1)
 }
 
 async fn replace(shelf: &Shelf, link: &Link, terms: Terms, other: RunId, reason: &str) -> Done<()> {
