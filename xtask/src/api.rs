@@ -2,6 +2,7 @@
 //! it does not, and sends them to a real server, with every check, for every route. No answer may be an error of the server's, and
 //! none may be undocumented.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -17,6 +18,9 @@ use crate::venv;
 
 /// Another version makes other requests.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+
+/// Stateful: names that one route answers are used in requests of others.
+const PHASES: &str = "examples,coverage,fuzzing,stateful";
 
 /// Every check that there is.
 const CHECKS: &str = "all";
@@ -36,6 +40,9 @@ const MEANINGFUL: [&str; 10] = [
     "POST /v1/workflows",
     "PUT /v1/bundles/{hash}",
 ];
+
+/// Routes on which no generated request can succeed.
+const UNREACHABLE: [&str; 0] = [];
 
 /// What all routes may answer to a request that is written as the description says.
 const ACCEPTED: &str = r#""2xx", "3xx", 401, 403, 404, 409, 429, "5xx""#;
@@ -57,6 +64,7 @@ fn configuration() -> String {
 /// that asks names another one instead, because names come from answers too, and all that follows would be refused. Lets a worker that asks for work wait a few times only, and a second at most. Reads the beginning of a
 /// stream of events: its end never comes. `tests/service/stream.rs` reads what follows.
 const HOOKS: &str = r#"
+import atexit
 import itertools
 import json
 import os
@@ -71,6 +79,17 @@ WORKER = "Bearer " + os.environ["WORKER_TOKEN"]
 @schemathesis.serializer("application/x-tar")
 def tar(context, value):
     return value if isinstance(value, bytes) else str(value).encode()
+
+statuses = {}
+
+@schemathesis.hook
+def after_call(context, case, response):
+    statuses.setdefault(case.operation.label, set()).add(response.status_code)
+
+@atexit.register
+def note_statuses():
+    with open("statuses.json", "w") as file:
+        json.dump({label: sorted(seen) for label, seen in statuses.items()}, file)
 
 waits = itertools.count()
 
@@ -164,7 +183,22 @@ pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
     fs::write(home.join(DESCRIPTION), describe_for(&text, session, others)?)?;
     check(shell, &schemathesis, &home, (&server.url, admin, &worker))?;
     python(shell, STILL_GOOD, &[&server.url, admin, &worker, session])?;
-    server.end()
+    server.end()?;
+    all_succeeded(&home)
+}
+
+/// A route that only refused requests was hardly checked.
+fn all_succeeded(home: &Path) -> Result<()> {
+    let text = fs::read_to_string(home.join("statuses.json")).context("no statuses were noted")?;
+    let statuses: BTreeMap<String, Vec<u16>> = serde_json::from_str(&text)?;
+    ensure!(!statuses.is_empty(), "no statuses were noted");
+    let never = |(label, seen): (&String, &Vec<u16>)| {
+        let has_succeeded = seen.iter().any(|status| *status < 400);
+        (!has_succeeded && !UNREACHABLE.contains(&label.as_str())).then(|| format!("{label} {seen:?}"))
+    };
+    let never: Vec<String> = statuses.iter().filter_map(never).collect();
+    ensure!(never.is_empty(), "no request succeeded on {}", never.join(", "));
+    Ok(())
 }
 
 /// Makes what the examples of the description speak of, so that not all is refused as unknown. Returns the token of a worker.
@@ -235,7 +269,7 @@ fn check(
     command.env("ADMIN_TOKEN", admin).env("WORKER_TOKEN", worker);
     command.args(["run", DESCRIPTION, "--url", url]);
     command.args(["--header", &format!("Authorization: Bearer {admin}")]);
-    command.args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES]);
+    command.args(["--checks", CHECKS, "--phases", PHASES, "--max-examples", EXAMPLES]);
     command.args(["--seed", SEED, "--continue-on-failure", "--request-timeout", "30", "--warnings", "off"]);
     command.stdin(Stdio::null());
     let output = shell.output(command)?;

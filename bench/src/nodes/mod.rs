@@ -116,7 +116,7 @@ pub(crate) fn measure(plan: &Plan<'_>, places: &Places) -> Result<NodesResult> {
     if wants(Part::Contention) {
         let rounds = plan.rounds.min(3);
         result.contention = contention::measure(full(400, 60), rounds, places, &server)?;
-        let peers = contention::measure_peers(plan.peers, full(2_000, 200), rounds, places, &server)?;
+        let peers = contention::measure_peers(plan.peers, full(400, 100), rounds, places, &server)?;
         result.contention.extend(peers);
     }
     if plan.parts.contains(&Part::Endurance) {

@@ -19,12 +19,14 @@ use crate::time::Millis;
 mod chain;
 mod items;
 mod parked;
+mod pool;
 mod port;
 mod shared;
 #[cfg(test)]
 mod tests;
 
 pub use chain::{Link, chain};
+pub use pool::{ImagePull, PoolHolder, PoolWait};
 pub use port::PortWait;
 pub use shared::{LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, RateWait};
 
@@ -91,6 +93,8 @@ pub enum Waits {
     Rate(RateWait),
     /// Its container needs a port of the host, and none is free.
     Port(PortWait),
+    /// It needs a container of a pool.
+    Pool(PoolWait),
 }
 
 impl Waits {
@@ -162,10 +166,13 @@ pub fn causes(
             (TaskStatus::Available | TaskStatus::Running, Some(Waits::Port(wait))) if !is_interrupted => {
                 Some(wait.cause())
             }
+            (TaskStatus::Available | TaskStatus::Running, Some(Waits::Pool(wait))) if !is_interrupted => {
+                Some(wait.cause())
+            }
             (TaskStatus::Available, _) => Some(slot(plan.step(position), is_interrupted)),
             (TaskStatus::Parked, _) if plan.is_growing(position) => items::parked(state, task, &mut grown),
             (TaskStatus::Parked, _) => parked::cause(plan.step(position).wait()?, state.run, task),
-            (TaskStatus::Pending, None | Some(Waits::Port(_)))
+            (TaskStatus::Pending, None | Some(Waits::Port(_) | Waits::Pool(_)))
             | (
                 TaskStatus::Running
                 | TaskStatus::Succeeded

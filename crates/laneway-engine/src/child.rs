@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::child::{is_file, too_deep};
-use laneway_core::definition::{self, Source};
+use laneway_core::definition::{self, DocumentDefaults, Source};
 use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
 use laneway_core::params;
@@ -51,6 +51,8 @@ pub struct Starter {
     pub max_parallel: u32,
     /// Whether it starts no others than those of local runs of its session.
     pub is_local: bool,
+    /// For files that are silent.
+    pub defaults: DocumentDefaults,
 }
 
 /// What is to be started.
@@ -240,7 +242,7 @@ impl Starter {
     /// A file beside that of the parent, as it is now.
     async fn read(&self, wanted: &WantedRun) -> Result<Result<Found, String>, Error> {
         let head = self.store.head(wanted.parent.run).await?;
-        let dir = head.dir.clone();
+        let (dir, defaults) = (head.dir.clone(), self.defaults.clone());
         let read = match &head.bundle {
             Some(bundle) => {
                 let name = wanted.workflow.trim_start_matches("./").to_owned();
@@ -249,7 +251,7 @@ impl Starter {
                     return Ok(Err(why.to_owned()));
                 }
                 let (bytes, bundle) = (self.store.blob(bundle).await?, bundle.clone());
-                tokio::task::spawn_blocking(move || packed(&bytes, &name, dir, bundle)).await
+                tokio::task::spawn_blocking(move || packed(&bytes, &name, (dir, bundle), &defaults)).await
             }
             None if !wanted.is_local && !self.store.is_embedded() => {
                 let why = "a file is found only where its run was started; apply it, and name the workflow";
@@ -257,7 +259,7 @@ impl Starter {
             }
             None => {
                 let path = Path::new(&dir).join(&wanted.workflow);
-                tokio::task::spawn_blocking(move || file(path)).await
+                tokio::task::spawn_blocking(move || file(path, &defaults)).await
             }
         };
         Ok(read.unwrap_or_else(|error| Err(error.to_string())))
@@ -275,25 +277,36 @@ fn share(session: SessionId, mut wanted: Vec<WantedRun>) -> Vec<WantedRun> {
     wanted
 }
 
-fn file(path: PathBuf) -> Result<Found, String> {
+fn file(path: PathBuf, defaults: &DocumentDefaults) -> Result<Found, String> {
     let bytes =
         std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     let path = path.canonicalize().map_err(|error| error.to_string())?;
     let dir = path.parent().unwrap_or(Path::new("/")).display().to_string();
-    compiled(&path, bytes, dir, None)
+    compiled(&path, bytes, (dir, None), defaults)
 }
 
 /// A file that goes with the parent, and whose child the same files go with.
-fn packed(bytes: &[u8], name: &str, dir: String, bundle: ContentHash) -> Result<Found, String> {
+fn packed(
+    bytes: &[u8],
+    name: &str,
+    (dir, bundle): (String, ContentHash),
+    defaults: &DocumentDefaults,
+) -> Result<Found, String> {
     let found = bundle::top_file(bytes, name).map_err(|error| error.to_string())?;
     let bytes = found.ok_or_else(|| format!("there is no file {name} beside the workflow"))?;
-    compiled(Path::new(name), bytes, dir, Some(bundle))
+    compiled(Path::new(name), bytes, (dir, Some(bundle)), defaults)
 }
 
-fn compiled(path: &Path, bytes: Vec<u8>, dir: String, bundle: Option<ContentHash>) -> Result<Found, String> {
+fn compiled(
+    path: &Path,
+    bytes: Vec<u8>,
+    (dir, bundle): (String, Option<ContentHash>),
+    defaults: &DocumentDefaults,
+) -> Result<Found, String> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let wrong = |faults: definition::Diagnostics| faults.render(false).trim_end().to_owned();
     let source = Source::from_bytes(path.display().to_string(), stem, bytes).map_err(wrong)?;
+    let source = defaults.complete(source);
     let plan = definition::compile(&source).map_err(wrong)?;
     Ok(Found { plan: Arc::new(plan), document: source.text, dir, bundle })
 }
@@ -340,7 +353,16 @@ mod tests {
             let offer = Offer { node: "one".to_owned(), has_process: true, ..Offer::default() };
             let node = NewSession { offer: Some(offer), ..NewSession::ephemeral("one", 9) };
             let session = store.register(node).await.expect("a session");
-            Self { _dir: dir, starter: Starter { store, session, max_parallel: 4, is_local } }
+            Self {
+                _dir: dir,
+                starter: Starter {
+                    store,
+                    session,
+                    max_parallel: 4,
+                    is_local,
+                    defaults: DocumentDefaults::default(),
+                },
+            }
         }
 
         async fn submit(&self, document: &str, is_shared: bool) -> RunId {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use laneway_core::definition::DocumentDefaults;
 use laneway_core::id::SessionId;
 use laneway_core::role::Role;
 use laneway_engine::faults::Faults;
@@ -38,6 +39,8 @@ pub struct Service {
     pub session: SessionId,
     /// Tasks of a run at once, where neither the request nor the document says so.
     pub max_parallel: u32,
+    /// Keys of documents that are silent.
+    pub document_defaults: DocumentDefaults,
     /// Where steps of a document run that comes without a directory.
     pub directory: PathBuf,
     pub names: Names,
@@ -120,6 +123,7 @@ impl Service {
             store,
             session,
             max_parallel,
+            document_defaults,
             directory,
             names,
             is_tls,
@@ -146,7 +150,7 @@ impl Service {
             token_uses: TokenUses::default(),
             graphs: Graphs::default(),
             forms: Forms::default(),
-            documents: Documents::default(),
+            documents: Documents::new(document_defaults),
             glance: Glance::default(),
             gaps: Faults::default(),
             canceling: Canceling::default(),

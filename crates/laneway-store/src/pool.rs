@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use laneway_core::cause::{Place, PortWait, Waits};
-use laneway_core::definition::{Housing, Pool};
+use laneway_core::cause::{ImagePull, Place, PoolHolder, PoolWait, PortWait, Waits};
+use laneway_core::definition::Pool;
 use laneway_core::growth::parse_name;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Plan;
@@ -40,35 +40,82 @@ pub(crate) fn left_behind(newest: &[PoolEvent], session: SessionId) -> Vec<PoolF
         let (pool, container) = event.fact.names();
         let (pool, container) = (pool.to_owned(), container?.to_owned());
         let (to, why) = (ContainerState::Terminated, Some(EndReason::NodeLost));
-        Some(PoolFact::of(pool, container, String::new(), to, why))
+        Some(PoolFact::of(pool, container, (String::new(), None), to, why))
     };
     newest.iter().filter(|event| event.session == session).filter_map(end).collect()
 }
 
-/// What a fact is about, so that the newest of each is found: a container, or the ports of a node.
-/// Empty for facts of which no newest is kept.
+/// What a fact is about, so that the newest of each is found: a container, the ports of a node, or an
+/// image that a node pulls.
 pub(crate) fn subject(session: SessionId, fact: &PoolFact) -> String {
-    match fact.names().1 {
-        Some(container) => container.to_owned(),
-        None if fact.is_about_ports() => format!("ports of {session}"),
-        None => String::new(),
+    match fact {
+        PoolFact::PortsUsedUp(_) | PoolFact::PortsFree(_) => format!("ports of {session}"),
+        PoolFact::ImagePullProgress(pull) => format!("image {} of {session}", pull.image),
+        PoolFact::ContainerStarting(_)
+        | PoolFact::ContainerIdle(_)
+        | PoolFact::ContainerRunning(_)
+        | PoolFact::ContainerTaken(_)
+        | PoolFact::ContainerDormant(_)
+        | PoolFact::ContainerTerminated(_) => fact.names().1.unwrap_or_default().to_owned(),
     }
 }
 
-/// Whether steps of a run may wait for ports of the host, which takes a read of what pools do.
-pub(crate) fn needs_ports(plan: &Plan) -> bool {
-    plan.workflow.pools.iter().any(Pool::needs_ports)
+/// Whether steps of a run may wait for containers of pools, which takes a read of what pools do.
+pub(crate) fn uses_pools(plan: &Plan) -> bool {
+    !plan.workflow.pools.is_empty()
 }
 
-/// Adds what waits for a port of a host: tasks that a node has taken, and tasks that no node takes
-/// while the ports of one are used up. `newest` is the newest fact of each container and of the
-/// ports of each node.
-pub(crate) fn add_port_waits(
-    waits: &mut [Option<Waits>],
-    plan: &Plan,
-    state: &RunState,
-    newest: &[PoolEvent],
-) {
+/// Adds what waits for a port of a host, and then what waits for a container of a pool. `newest` is
+/// the newest fact of each container, of the ports of each node and of each image that it pulls.
+pub(crate) fn add_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, newest: &[PoolEvent]) {
+    add_port_waits(waits, plan, state, newest);
+    add_pool_waits(waits, plan, state, newest);
+}
+
+/// Of a task that a node has taken it is told only that its image is being pulled: a node takes a task
+/// when its pool has room.
+fn add_pool_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, newest: &[PoolEvent]) {
+    for (wait, task) in waits.iter_mut().zip(&state.tasks) {
+        let is_taken = match task.status {
+            TaskStatus::Available => task.node.is_some(),
+            TaskStatus::Running => true,
+            TaskStatus::Pending
+            | TaskStatus::Parked
+            | TaskStatus::Succeeded
+            | TaskStatus::Failed
+            | TaskStatus::Canceled
+            | TaskStatus::Skipped => continue,
+        };
+        let Some(pool) = pool_of(plan, &task.step).filter(|_| wait.is_none()) else { continue };
+        let of_pool: Vec<&PoolEvent> =
+            newest.iter().filter(|event| event.fact.names().0 == pool.name).collect();
+        if of_pool.iter().any(|event| event.fact.task() == Some((state.run, &task.step))) {
+            continue;
+        }
+        let pull = of_pool.iter().find_map(|event| {
+            let PoolFact::ImagePullProgress(pull) = &event.fact else { return None };
+            let (node, image) = (event.node.clone(), pull.image.clone());
+            (!pull.is_done).then(|| ImagePull { node, image, bytes: pull.bytes, of: pull.of })
+        });
+        let pull = pull.filter(|pull| !is_taken || task.node.as_ref() == Some(&pull.node));
+        if is_taken && pull.is_none() {
+            continue;
+        }
+        let holder = |event: &&PoolEvent| {
+            Some(PoolHolder {
+                container: event.fact.names().1?.to_owned(),
+                node: event.node.clone(),
+                state: event.fact.state()?,
+                task: event.fact.task().map(|(run, step)| (run, step.to_owned())),
+            })
+        };
+        let holders = if is_taken { Vec::new() } else { of_pool.iter().filter_map(holder).collect() };
+        *wait = Some(Waits::Pool(PoolWait { pool: pool.name, is_taken, holders, pull }));
+    }
+}
+
+/// Tasks that a node has taken, and tasks that no node takes while the ports of one are used up.
+fn add_port_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, newest: &[PoolEvent]) {
     let used_up = |event: &PoolEvent| {
         let PoolFact::PortsUsedUp(used_up) = &event.fact else { return None };
         Some((event.node.clone(), used_up.clone()))
@@ -93,19 +140,17 @@ pub(crate) fn add_port_waits(
                 place: Some(Place { at: count(place + 1), of: count(used_up.waiting.len()) }),
             }));
         } else if task.status == TaskStatus::Available
-            && let Some(pool) = pool_with_port(plan, &task.step)
+            && let Some(pool) = pool_of(plan, &task.step).filter(Pool::needs_ports)
         {
             let (node, ports) = (any_node.clone(), port_use(any, newest));
-            *wait = Some(Waits::Port(PortWait { pool, node, ports, place: None }));
+            *wait = Some(Waits::Port(PortWait { pool: pool.name, node, ports, place: None }));
         }
     }
 }
 
-/// The pool of a step, if its containers need ports of the host.
-fn pool_with_port(plan: &Plan, task: &str) -> Option<String> {
-    let position = plan.position(parse_name(task).0)?;
-    let Some(Housing::Pool(_)) = plan.step(position).housing() else { return None };
-    plan.pool_of(position).filter(Pool::needs_ports).map(|pool| pool.name)
+/// The pool of a task.
+fn pool_of(plan: &Plan, task: &str) -> Option<Pool> {
+    plan.pool_of(plan.position(parse_name(task).0)?)
 }
 
 fn port_use(used_up: &PortsUsedUp, newest: &[PoolEvent]) -> PortUse {
@@ -119,17 +164,7 @@ fn port_use(used_up: &PortsUsedUp, newest: &[PoolEvent]) -> PortUse {
             container: held.container.clone(),
             // What is not there any more is being removed.
             state: fact.and_then(|fact| fact.state()).unwrap_or(ContainerState::Terminated),
-            task: fact.and_then(|fact| match fact {
-                PoolFact::ContainerTaken(taken) => Some((taken.run, taken.step.clone())),
-                PoolFact::ContainerStarting(_)
-                | PoolFact::ContainerIdle(_)
-                | PoolFact::ContainerRunning(_)
-                | PoolFact::ContainerDormant(_)
-                | PoolFact::ContainerTerminated(_)
-                | PoolFact::PortsUsedUp(_)
-                | PoolFact::PortsFree(_)
-                | PoolFact::ImagePullProgress(_) => None,
-            }),
+            task: fact.and_then(|fact| fact.task()).map(|(run, step)| (run, step.to_owned())),
         }
     };
     PortUse {

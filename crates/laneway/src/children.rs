@@ -7,19 +7,20 @@ use std::path::{Path, PathBuf};
 use laneway_core::child::{MAX_DEPTH, SubWorkflow};
 use laneway_core::plan::Plan;
 
+use crate::command::Context;
 use crate::document;
 use crate::exit::Refusal;
 
 /// All files below a plan whose own file lies in `dir`. Returns their plans.
-pub(crate) fn check(plan: &Plan, dir: &Path) -> anyhow::Result<Vec<Plan>> {
+pub(crate) fn check(context: &Context, plan: &Plan, dir: &Path) -> anyhow::Result<Vec<Plan>> {
     let (mut seen, mut all) = (HashSet::new(), Vec::new());
-    below(plan, dir, 1, (&mut seen, &mut all))?;
+    below(context, (plan, dir), 1, (&mut seen, &mut all))?;
     Ok(all)
 }
 
 fn below(
-    plan: &Plan,
-    dir: &Path,
+    context: &Context,
+    (plan, dir): (&Plan, &Path),
     depth: u32,
     (seen, all): (&mut HashSet<PathBuf>, &mut Vec<Plan>),
 ) -> anyhow::Result<()> {
@@ -28,7 +29,7 @@ fn below(
             continue;
         };
         let path = dir.join(&child.workflow);
-        let found = document::read(&path.to_string_lossy()).and_then(|found| {
+        let found = context.document(&path.to_string_lossy()).and_then(|found| {
             let plan = document::compile(&found)?;
             Ok((found, plan))
         });
@@ -38,7 +39,7 @@ fn below(
         })?;
         given(&step.name, child, &called)?;
         if depth < MAX_DEPTH && seen.insert(path.canonicalize().unwrap_or(path)) {
-            below(&called, &found.dir, depth + 1, (seen, all))?;
+            below(context, (&called, &found.dir), depth + 1, (seen, all))?;
         }
         all.push(called);
     }

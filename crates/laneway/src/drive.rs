@@ -30,7 +30,7 @@ use crate::command::worker::{label, labels};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
-use crate::firing::Firing;
+use crate::firing::{Firing, Policies};
 use crate::progress::{Ending, Progress, Tally};
 use crate::settings::{KILL_GRACE, LABELS, MAX_POLL_INTERVAL, PASS_ENV, Settings};
 
@@ -415,7 +415,9 @@ async fn drive(
 ) -> anyhow::Result<Driven> {
     let store = &node.store;
     let starts_runs = work.plan.workflow.steps.iter().any(|step| step.wait().is_some());
-    let _firing = starts_runs.then(|| Firing::of_steps(store, node.session, work.max_parallel));
+    let policies =
+        Policies { max_parallel: work.max_parallel, defaults: context.settings.document_defaults()? };
+    let _firing = starts_runs.then(|| Firing::of_steps(store, node.session, &policies));
     let mut interrupts = Interrupts::listen()?;
     let mut changes = store.changes();
     let subject = (work.plan.workflow.name.as_str(), work.plan.workflow.steps.len());

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use laneway_core::definition::{DocumentDefaults, MAX_RETRIES, OnFailure};
 use laneway_engine::container::{Containers, Docker};
 use laneway_server::callback::Reach;
 use laneway_store::cache::KeepResults;
@@ -70,6 +71,12 @@ settings! {
         "A server to ask instead of opening the store, such as http://127.0.0.1:7878; its token is LANEWAY_TOKEN, or the admin token of this host";
     MAX_PARALLEL = "max_parallel", "LANEWAY_MAX_PARALLEL", Count, "4",
         "How many tasks of a run may run at once, where neither a flag nor the document says so";
+    ON_FAILURE = "on_failure", "LANEWAY_ON_FAILURE", Text, "",
+        "What a failed step does to the rest of its run (halt, abort or continue), where the document does not say so; none is halt";
+    STEP_TIMEOUT = "step_timeout", "LANEWAY_STEP_TIMEOUT", Duration, "",
+        "How long an attempt of a step may take, where the document does not say so; none is no limit";
+    STEP_RETRY = "step_retry", "LANEWAY_STEP_RETRY", Count, "",
+        "How many attempts may follow a failed one, where the document does not say so; none is none";
     SLOTS = "slots", "LANEWAY_SLOTS", Count, "4",
         "How many tasks a worker runs at once";
     LABELS = "labels", "LANEWAY_LABELS", Labels, "",
@@ -291,6 +298,20 @@ impl Settings {
         })
     }
 
+    /// What documents that come in get where they are silent.
+    pub(crate) fn document_defaults(&self) -> Result<DocumentDefaults, Refusal> {
+        let is_set = |setting: &Setting| self.get(setting).is_some();
+        let timeout = || {
+            self.read(&STEP_TIMEOUT, span_of_step)?;
+            Ok(self.get(&STEP_TIMEOUT).map(|(value, _)| value.to_owned()))
+        };
+        Ok(DocumentDefaults {
+            on_failure: is_set(&ON_FAILURE).then(|| self.read(&ON_FAILURE, on_failure)).transpose()?,
+            step_timeout: if is_set(&STEP_TIMEOUT) { timeout()? } else { None },
+            step_retry: is_set(&STEP_RETRY).then(|| self.read(&STEP_RETRY, retries)).transpose()?,
+        })
+    }
+
     /// How much the layers of a view may have together to be stored.
     pub(crate) fn workspace_max_bytes(&self) -> Result<u64, Refusal> {
         self.read(&WORKSPACE_MAX_BYTES, bytes)
@@ -320,6 +341,22 @@ impl Settings {
         }
         Ok(Lease { ttl, every })
     }
+}
+
+fn on_failure(text: &str) -> Result<OnFailure, String> {
+    let found = OnFailure::ALL.into_iter().find(|value| value.as_str() == text);
+    found.ok_or_else(|| "use halt, abort or continue".to_owned())
+}
+
+fn span_of_step(text: &str) -> Result<Duration, String> {
+    duration(text).ok().filter(|span| !span.is_zero()).ok_or_else(|| {
+        "write how long an attempt may take, such as 30m or 2h; leave it out for no limit".to_owned()
+    })
+}
+
+fn retries(text: &str) -> Result<u32, String> {
+    let retries = count(text).ok().map(NonZeroU32::get).filter(|retries| *retries <= MAX_RETRIES);
+    retries.ok_or_else(|| format!("use a whole number from 1 to {MAX_RETRIES}; leave it out for none"))
 }
 
 /// How long something is kept. None at all would be a slip.

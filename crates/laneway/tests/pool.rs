@@ -295,6 +295,53 @@ fn a_task_without_a_container_holds_no_slot_of_a_worker() {
 }
 
 #[test]
+fn task_that_waits_for_room_in_its_pool_is_told_which_task_has_the_container() {
+    let place = Place::new();
+    place.write(
+        "busy.yaml",
+        &format!(
+            "pools: {{warm: {{image: '{IMAGE}', max: 1}}}}
+steps:
+  hold: {{pool: warm, run: 'sleep 600'}}
+  next: {{pool: warm, run: 'true'}}
+"
+        ),
+    );
+    let worker = place.worker(&["--slots", "4"]);
+    place.done(&["submit", "busy.yaml"]);
+    let why = || place.done(&["explain", "last", "next"]);
+    let is_named = || why().contains("(runs hold of run ");
+    assert!(comes_true(PATIENCE, is_named), "{}", why());
+    assert!(why().contains("waits for a free slot and for room in the pool `warm`: laneway-"), "{}", why());
+    place.done(&["cancel", "last"]);
+    worker.end();
+    assert_eq!(place.left(), "");
+}
+
+#[test]
+fn container_that_is_never_healthy_fails_with_what_its_check_printed() {
+    let place = Place::new();
+    place.write(
+        "sick.yaml",
+        &format!(
+            "pools:
+  warm:
+    image: '{IMAGE}'
+    health_timeout: 1s
+    health_interval: 100ms
+    health: {{command: [sh, -c, 'echo looking; echo no database at db:5432 >&2; exit 3']}}
+steps:
+  a: {{pool: warm, run: 'true'}}
+"
+        ),
+    );
+    let output = place.laneway(&["run", "sick.yaml"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let why = place.done(&["explain", "last", "a"]);
+    assert!(why.contains("was not healthy within 1s") && why.contains("no database at db:5432"), "{why}");
+}
+
+#[test]
 fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
     let place = Place::new();
     let pool = format!("pools: {{agents: {{image: '{IMAGE}', max: 2}}}}\n");
@@ -476,6 +523,17 @@ fn task_waits_for_a_host_port_and_is_told_which_containers_hold_them() {
         .filter(|event| event["event"] == "container_taken")
         .map(|event| event["container"].as_str().expect("a name").to_owned())
         .collect();
+
+    let pools: serde_json::Value =
+        serde_json::from_str(&place.done(&["pool", "status", "--json"])).expect("JSON");
+    for (port, (container, pool)) in (first..).zip(containers.iter().zip(["web", "api"])) {
+        let pool = pools.as_array().expect("a list").iter().find(|one| one["pool"] == pool).expect("a pool");
+        let shown = &pool["containers"][0];
+        assert_eq!((&shown["container"], &shown["image"]), (&container.as_str().into(), &IMAGE.into()));
+        assert_eq!(shown["port"], port);
+        let step = format!("use-{}", pool["pool"].as_str().expect("a name"));
+        assert_eq!(shown["task"]["step"], step.as_str());
+    }
 
     // The reason of its end names the holders.
     place.done(&["submit", "hasty.yaml"]);

@@ -137,6 +137,40 @@ fn a_wait_for_a_port_names_the_range_and_the_containers_that_hold_it() {
 }
 
 #[test]
+fn a_wait_for_a_container_of_a_pool_names_its_containers_and_the_pull_of_its_image() {
+    use crate::pool::ContainerState as S;
+    let holder = |number: u32, state, task: Option<&str>| PoolHolder {
+        container: format!("laneway-1-web-{number}"),
+        node: "host:1".into(),
+        state,
+        task: task.map(|step| (run(1), step.to_owned())),
+    };
+    let pull = ImagePull { node: "host:2".into(), image: "web:7".into(), bytes: 10 << 20, of: 24 << 20 };
+    let holders = vec![holder(1, S::Running, Some("load")), holder(2, S::Idle, None)];
+    let wait = PoolWait { pool: "web".into(), is_taken: false, holders, pull: Some(pull.clone()) };
+    insta::assert_snapshot!(told(&wait.cause()), @r#"
+    ready, waits for a free slot and for room in the pool `web`: laneway-1-web-1 on host:1 (runs load of run 00000001), laneway-1-web-2 on host:1 (idle), host:2 pulls web:7, 41 % of 24 MiB
+    opens when a node has a slot free, and room in its pool `web`
+    "#);
+    let many = PoolWait {
+        holders: (1..=7).map(|number| holder(number, S::Dormant, None)).collect(),
+        ..wait.clone()
+    };
+    assert!(told(&many.cause()).contains("laneway-1-web-5 on host:1 (dormant), 2 more, host:2 pulls"));
+    let unknown = Some(ImagePull { bytes: 0, of: 0, ..pull });
+    let taken = PoolWait { is_taken: true, pull: unknown, ..wait.clone() };
+    insta::assert_snapshot!(told(&taken.cause()), @r#"
+    waits for a container of the pool `web`: host:2 pulls web:7
+    opens when the image is there
+    "#);
+    let bare = PoolWait { holders: Vec::new(), pull: None, ..wait };
+    insta::assert_snapshot!(told(&bare.cause()), @r#"
+    ready, waits for a free slot and for room in the pool `web`
+    opens when a node has a slot free, and room in its pool `web`
+    "#);
+}
+
+#[test]
 fn a_pause_names_who_and_since_when() {
     let wait = PausedWait { scope: PauseScope::Workflow, by: "ada".into(), since: AT };
     insta::assert_snapshot!(told(&wait.cause()), @r#"

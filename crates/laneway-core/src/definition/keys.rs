@@ -14,6 +14,8 @@ pub(super) const WORKFLOW: Keys = Keys {
         "on_failure",
         "timeout",
         "cleanup_timeout",
+        "step_timeout",
+        "step_retry",
         "env",
         "shell",
         "steps",

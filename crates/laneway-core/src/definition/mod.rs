@@ -9,6 +9,7 @@ mod advice;
 mod caches;
 mod children;
 mod containers;
+mod defaults;
 mod diagnostic;
 mod files;
 mod finding;
@@ -46,6 +47,7 @@ mod tests;
 
 pub use advice::Examined;
 pub use containers::leads_to_engine;
+pub use defaults::DocumentDefaults;
 pub use diagnostic::{Diagnostic, Diagnostics, Note, Severity};
 pub(crate) use finding::{is_invisible, shown};
 pub use housing::*;
@@ -57,7 +59,7 @@ pub use read::is_workflow_name;
 pub use schema::schema;
 pub use text::MAX_BYTES;
 pub(crate) use value::parse_duration;
-pub use value::{BadName, check_limit_name};
+pub use value::{BadName, MAX_RETRIES, check_limit_name};
 
 use crate::hash::Version;
 use crate::plan::{Fault, Place, Plan};

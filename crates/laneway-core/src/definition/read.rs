@@ -12,7 +12,7 @@ use super::growth::{self, Growing};
 use super::keys;
 use super::levels;
 use super::model::{
-    Action, Demands, Execution, Files, OnFailure, OnLost, Placement, Step, When, Workflow, Workspace,
+    Action, Demands, Execution, Files, OnFailure, OnLost, Placement, Retry, Step, When, Workflow, Workspace,
 };
 use super::reader::{Field, Keys, Reader, Site};
 use super::triggers::Whose;
@@ -50,6 +50,8 @@ pub(super) struct StepSpans {
     rare: Option<Box<RareSpans>>,
     /// An entry of `needs` could not be read, so what is behind it is not known.
     pub(super) has_broken_needs: bool,
+    has_timeout: bool,
+    has_retry: bool,
 }
 
 #[derive(Debug, Default)]
@@ -164,6 +166,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     let mut triggers = Vec::new();
     let mut hooks = None;
     let mut placement = None;
+    let (mut step_timeout, mut step_retry) = (None, Retry::default());
     let mut leveled = levels::Keys::default();
     for field in fields {
         match field.name {
@@ -192,6 +195,8 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             "cleanup_timeout" => {
                 workflow.cleanup_timeout = reader.duration(field).unwrap_or(workflow.cleanup_timeout);
             }
+            "step_timeout" => step_timeout = reader.timeout(field),
+            "step_retry" => step_retry = reader.retry(field).unwrap_or_default(),
             "env" => workflow.env = reader.variables(field),
             "shell" => reader.shell = reader.shell(field).unwrap_or_default(),
             "secrets" => workflow.secrets = reader.secrets(field),
@@ -239,7 +244,12 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     }
     for entry in reader.entries(field, "a mapping of names to steps")? {
         reader.step = Some(workflow.steps.len());
-        let (step, places) = step(reader, entry, &keys::STEP);
+        let (mut step, places) = step(reader, entry, &keys::STEP);
+        // What a step waits for may take as long as it likes.
+        if !matches!(step.action, Action::Wait(_)) {
+            step.timeout = if places.has_timeout { step.timeout } else { step_timeout };
+            step.retry = if places.has_retry { step.retry } else { step_retry.clone() };
+        }
         workflow.steps.push(step);
         spans.step.push(places);
     }
@@ -347,8 +357,14 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
                 of_processes.push(field);
                 step.workdir = reader.workdir(field);
             }
-            "timeout" => step.timeout = reader.timeout(field),
-            "retry" => step.retry = reader.retry(field).unwrap_or_default(),
+            "timeout" => {
+                spans.has_timeout = true;
+                step.timeout = reader.timeout(field);
+            }
+            "retry" => {
+                spans.has_retry = true;
+                step.retry = reader.retry(field).unwrap_or_default();
+            }
             "on_lost" => {
                 let choices = OnLost::ALL.map(|value| (value.as_str(), value));
                 step.on_lost = reader.choice(field, &choices).unwrap_or_default();

@@ -77,6 +77,8 @@ pub fn schema() -> Value {
             },
             "timeout": duration("How long a run may take. 0s is no limit."),
             "cleanup_timeout": duration("How long steps with `when: always` and hooks may take after a cancel or after the run's timeout, counted from that moment. 0s starts none of them. Default: 60s."),
+            "step_timeout": duration("How long an attempt of a step may take that names no timeout of its own. 0s is no limit. Steps that wait and hooks have none. Default: no limit."),
+            "step_retry": step_retry(),
             "env": env("Variables of every step. They can read params and run; a step's own env wins."),
             "shell": shell("What interprets the scripts that name no shell of their own. Default: sh."),
             "max_parallel_steps": {
@@ -676,6 +678,13 @@ fn param() -> Value {
         "allOf": ParamType::ALL.map(of_type),
         "not": {"properties": {"required": {"const": true}}, "required": ["required", "default"]},
     })
+}
+
+/// The same for steps that do not say it themselves.
+fn step_retry() -> Value {
+    let mut all = retry();
+    all["description"] = json!("Further attempts of a step that names no retry of its own. Default: none.");
+    all
 }
 
 fn retry() -> Value {

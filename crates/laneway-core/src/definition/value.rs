@@ -13,7 +13,8 @@ use crate::expression::Template;
 use crate::reason::Reason;
 
 const MAX_NAME: usize = 100;
-const MAX_RETRIES: u64 = 1000;
+/// The most attempts that may follow the first.
+pub const MAX_RETRIES: u32 = 1000;
 /// A hundred years: far beyond any use, far below any overflow.
 const MAX_DURATION: Duration = Duration::from_secs(36_500 * 86_400);
 
@@ -161,7 +162,7 @@ impl<'t> Reader<'t> {
         let must_be = "a whole number from 0 to 1000";
         let number = self.number(field, must_be)?;
         match number.as_u64() {
-            Some(value) if value <= MAX_RETRIES => u32::try_from(value).ok(),
+            Some(value) if value <= u64::from(MAX_RETRIES) => u32::try_from(value).ok(),
             Some(_) | None => {
                 let finding = self.wrong(field, must_be);
                 self.findings.push(finding);

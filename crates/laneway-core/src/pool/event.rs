@@ -80,11 +80,23 @@ facts! {
     ContainerIdle = "container_idle" v 1 {
         pool: String,
         container: String,
+        /// Of its container, since programs record it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<String>,
+        /// Its port on the host, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
     }
     /// A task has it.
     ContainerRunning = "container_running" v 1 {
         pool: String,
         container: String,
+        /// Of its container, since programs record it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<String>,
+        /// Its port on the host, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
     }
     /// Which task: in a pool of one container several may have it at once, and each is told of.
     ContainerTaken = "container_taken" v 1 {
@@ -93,11 +105,23 @@ facts! {
         run: RunId,
         step: String,
         attempt: u32,
+        /// Of its container, since programs record it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<String>,
+        /// Its port on the host, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
     }
     /// Clean and paused.
     ContainerDormant = "container_dormant" v 1 {
         pool: String,
         container: String,
+        /// Of its container, since programs record it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<String>,
+        /// Its port on the host, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
     }
     ContainerTerminated = "container_terminated" v 1 {
         pool: String,
@@ -137,15 +161,15 @@ impl PoolFact {
     pub fn of(
         pool: String,
         container: String,
-        image: String,
+        (image, port): (String, Option<u16>),
         to: ContainerState,
         why: Option<EndReason>,
     ) -> Self {
         match to {
             ContainerState::Starting => ContainerStarting { pool, container, image }.into(),
-            ContainerState::Idle => ContainerIdle { pool, container }.into(),
-            ContainerState::Running => ContainerRunning { pool, container }.into(),
-            ContainerState::Dormant => ContainerDormant { pool, container }.into(),
+            ContainerState::Idle => ContainerIdle { pool, container, image: Some(image), port }.into(),
+            ContainerState::Running => ContainerRunning { pool, container, image: Some(image), port }.into(),
+            ContainerState::Dormant => ContainerDormant { pool, container, image: Some(image), port }.into(),
             ContainerState::Terminated => {
                 ContainerTerminated { pool, container, why: why.unwrap_or(EndReason::Closed) }.into()
             }
@@ -179,6 +203,36 @@ impl PoolFact {
         }
     }
 
+    /// The image of its container and its port on the host, as far as it says.
+    pub fn image_and_port(&self) -> (Option<&str>, Option<u16>) {
+        match self {
+            Self::ContainerStarting(fact) => (Some(&fact.image), None),
+            Self::ContainerIdle(fact) => (fact.image.as_deref(), fact.port),
+            Self::ContainerRunning(fact) => (fact.image.as_deref(), fact.port),
+            Self::ContainerTaken(fact) => (fact.image.as_deref(), fact.port),
+            Self::ContainerDormant(fact) => (fact.image.as_deref(), fact.port),
+            Self::ContainerTerminated(_)
+            | Self::PortsUsedUp(_)
+            | Self::PortsFree(_)
+            | Self::ImagePullProgress(_) => (None, None),
+        }
+    }
+
+    /// The task that has its container: its run and its name.
+    pub fn task(&self) -> Option<(RunId, &str)> {
+        match self {
+            Self::ContainerTaken(fact) => Some((fact.run, &fact.step)),
+            Self::ContainerStarting(_)
+            | Self::ContainerIdle(_)
+            | Self::ContainerRunning(_)
+            | Self::ContainerDormant(_)
+            | Self::ContainerTerminated(_)
+            | Self::PortsUsedUp(_)
+            | Self::PortsFree(_)
+            | Self::ImagePullProgress(_) => None,
+        }
+    }
+
     /// Whether it says how the ports of a node are used.
     pub fn is_about_ports(&self) -> bool {
         matches!(self, Self::PortsUsedUp(_) | Self::PortsFree(_))
@@ -200,6 +254,11 @@ mod tests {
             r#"{"pool":"warm","container":"laneway-1a2b-warm-1","run":"0199f2a0-0000-7000-8000-1a2b3c4d5e6f","step":"build","attempt":2}"#,
         ),
         ("container_dormant", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
+        (
+            "container_idle",
+            1,
+            r#"{"pool":"warm","container":"laneway-1a2b-warm-1","image":"busybox:1","port":49200}"#,
+        ),
         ("container_terminated", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1","why":"expired"}"#),
         (
             "ports_used_up",
@@ -225,7 +284,8 @@ mod tests {
                 assert_eq!(state.to_string(), told);
             }
         }
-        assert_eq!(PoolFact::NAMES.len(), GOLDEN.len(), "every kind has an example");
+        let has_example = |kind: &str| GOLDEN.iter().any(|(name, ..)| *name == kind);
+        assert!(PoolFact::NAMES.iter().copied().all(has_example), "every kind has an example");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use laneway_core::class::Offer;
-use laneway_core::definition::Placement;
+use laneway_core::definition::{DocumentDefaults, Placement};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::params;
@@ -191,6 +191,7 @@ impl Builder {
                     session,
                     max_parallel: MAX_PARALLEL,
                     is_local: false,
+                    defaults: DocumentDefaults::default(),
                 };
                 let beside = vec![tokio::spawn(firer.until_over()), tokio::spawn(starter.until_over())];
                 let session = Session { store: Arc::clone(store), id: session, heartbeat };

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use laneway_core::definition::{self, Source};
+use laneway_core::definition::{self, DocumentDefaults, Source};
 use laneway_core::hash::Version;
 use laneway_core::plan::Plan;
 
@@ -16,31 +16,60 @@ const SHORT: usize = 4_096;
 /// Plans that are kept; with more, they go. Those of short documents are small.
 const PLANS: usize = 64;
 
-/// Short documents that were read lately, under the versions that their texts would have if they did not name themselves.
+/// Reads documents. Keeps short ones that were read lately, under the versions that their texts would have if
+/// they did not name themselves.
 #[derive(Debug, Default)]
-pub struct Documents(Mutex<HashMap<Version, Arc<Plan>>>);
+pub struct Documents {
+    defaults: DocumentDefaults,
+    kept: Mutex<HashMap<Version, (Arc<Plan>, String)>>,
+}
 
 impl Documents {
-    /// The plan of a document, with its text.
+    pub fn new(defaults: DocumentDefaults) -> Self {
+        Self { defaults, kept: Mutex::default() }
+    }
+
+    /// The plan of a document, with its text as it is stored.
     pub(super) async fn read(&self, document: String, name: Option<String>) -> Answer<(Arc<Plan>, String)> {
         let name = name_of(name)?;
         if !is_short(&document) {
-            let (plan, document) = compile(document, name).await?;
+            let (plan, document) = self.compile(document, name).await?;
             return Ok((Arc::new(plan), document));
         }
         let version = Version::of(&name, &document);
-        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plan) = kept().get(&version) {
-            return Ok((Arc::clone(plan), document));
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((plan, text)) = kept().get(&version) {
+            return Ok((Arc::clone(plan), text.clone()));
         }
-        let (plan, document) = compile(document, name).await?;
+        let (plan, document) = self.compile(document, name).await?;
         let plan = Arc::new(plan);
         let mut plans = kept();
         if plans.len() >= PLANS {
             plans.clear();
         }
-        plans.insert(version, Arc::clone(&plan));
+        plans.insert(version, (Arc::clone(&plan), document.clone()));
         Ok((plan, document))
+    }
+
+    /// A plan, with its text, or what is wrong with that.
+    pub(super) async fn compile(&self, document: String, name: String) -> Answer<(Plan, String)> {
+        let (is_short, defaults) = (is_short(&document), self.defaults.clone());
+        let compile = move || {
+            let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
+            let source = defaults.complete(source);
+            match definition::compile(&source) {
+                Ok(plan) => Ok((plan, source.text)),
+                Err(diagnostics) => Err(Problem::document(&diagnostics)),
+            }
+        };
+        if is_short {
+            return compile();
+        }
+        // On a thread of its own: a large one takes its time, and others are asking.
+        tokio::task::spawn_blocking(compile).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a document could not be read");
+            Err(Problem::new(Code::Internal, "something inside went wrong; the server's log says what"))
+        })
     }
 }
 
@@ -57,26 +86,6 @@ pub(super) fn name_of(given: Option<String>) -> Answer<String> {
 /// With aliases few bytes may say much.
 fn is_short(document: &str) -> bool {
     document.len() <= SHORT && !document.contains('*')
-}
-
-/// A plan, with its text, or what is wrong with that.
-pub(super) async fn compile(document: String, name: String) -> Answer<(Plan, String)> {
-    let is_short = is_short(&document);
-    let compile = move || {
-        let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
-        match definition::compile(&source) {
-            Ok(plan) => Ok((plan, source.text)),
-            Err(diagnostics) => Err(Problem::document(&diagnostics)),
-        }
-    };
-    if is_short {
-        return compile();
-    }
-    // On a thread of its own: a large one takes its time, and others are asking.
-    tokio::task::spawn_blocking(compile).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a document could not be read");
-        Err(Problem::new(Code::Internal, "something inside went wrong; the server's log says what"))
-    })
 }
 
 #[cfg(test)]
@@ -117,6 +126,6 @@ mod tests {
         let alias = "steps: {a: &a {command: [/bin/true]}, b: *a}".to_owned();
         read(&documents, alias, "a").await;
         documents.read("steps: 7".to_owned(), None).await.expect_err("a wrong one");
-        assert_eq!(documents.0.lock().expect("whole").len(), 1);
+        assert_eq!(documents.kept.lock().expect("whole").len(), 1);
     }
 }

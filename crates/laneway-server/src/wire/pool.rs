@@ -1,6 +1,7 @@
 //! Pools: the shapes of `laneway pool --json` and of their routes.
 
-use laneway_core::pool::{ContainerState, PoolEvent};
+use laneway_core::id::RunId;
+use laneway_core::pool::{ContainerState, ImagePullProgress, PoolEvent, PoolFact};
 use laneway_store::model::PoolView;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,6 +20,28 @@ pub struct Pool {
     pub dormant: u32,
     /// By name.
     pub containers: Vec<WarmContainer>,
+    /// An image that the node pulls for the pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pulling: Option<PulledImage>,
+}
+
+/// An image on its way to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PulledImage {
+    pub image: String,
+    /// Of its layers, as far as their sizes are known.
+    pub bytes: u64,
+    pub of: u64,
+    /// Null while no size is known.
+    pub percent: Option<u64>,
+}
+
+/// The task that took a container last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PoolTask {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    pub step: String,
 }
 
 /// One of them.
@@ -28,6 +51,14 @@ pub struct WarmContainer {
     /// `starting`, `idle`, `running` or `dormant`.
     pub state: String,
     pub since: Moment,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Its port on the host, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// While it runs: the task that has it. If several share it, the one that took it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<PoolTask>,
 }
 
 /// Pools of nodes that are alive, by node and name.
@@ -102,18 +133,22 @@ impl PoolList {
             running: 0,
             dormant: 0,
             containers: Vec::new(),
+            pulling: None,
         };
         let mut pools: Vec<Pool> = kept.iter().map(|view| empty(&view.node, &view.pool.name)).collect();
         pools.dedup();
-        for event in containers {
-            let (name, Some(container)) = event.fact.names() else { continue };
+        for event in containers.iter().filter(|event| !event.fact.is_about_ports()) {
+            let (name, container) = event.fact.names();
             let at = pools.iter().position(|pool| pool.node == event.node && pool.pool == name);
             let at = at.unwrap_or_else(|| {
                 pools.push(empty(&event.node, name));
                 pools.len() - 1
             });
             let pool = &mut pools[at];
-            let Some(state) = event.fact.state() else { continue };
+            if let PoolFact::ImagePullProgress(pull) = &event.fact {
+                pool.pulling = pool.pulling.take().or_else(|| PulledImage::of(pull));
+            }
+            let (Some(container), Some(state)) = (container, event.fact.state()) else { continue };
             match state {
                 ContainerState::Starting => pool.starting += 1,
                 ContainerState::Idle => pool.idle += 1,
@@ -122,13 +157,26 @@ impl PoolList {
                 // What is gone is not among these.
                 ContainerState::Terminated => continue,
             }
+            let (image, port) = event.fact.image_and_port();
             pool.containers.push(WarmContainer {
                 container: container.to_owned(),
                 state: state.to_string(),
                 since: event.at.into(),
+                image: image.map(str::to_owned),
+                port,
+                task: event.fact.task().map(|(run, step)| PoolTask { run, step: step.to_owned() }),
             });
         }
         pools.sort_by(|one, other| (&one.node, &one.pool).cmp(&(&other.node, &other.pool)));
         Self { pools }
+    }
+}
+
+impl PulledImage {
+    /// `None` if it is there.
+    fn of(pull: &ImagePullProgress) -> Option<Self> {
+        let ImagePullProgress { image, bytes, of, is_done, .. } = pull;
+        let percent = bytes.saturating_mul(100).checked_div(*of);
+        (!is_done).then(|| Self { image: image.clone(), bytes: *bytes, of: *of, percent })
     }
 }

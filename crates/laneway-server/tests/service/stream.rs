@@ -325,7 +325,8 @@ async fn what_containers_of_pools_do_and_what_is_pulled_for_them_comes_as_it_hap
     let actor = Actor::join(&place, "actor:1").await;
     let mut reading = Reading::open(&server, "pools=0", None).await;
     let (pool, image) = ("agents".to_owned(), "busybox:1".to_owned());
-    let moved = |to| PoolFact::of(pool.clone(), "c1".to_owned(), image.clone(), to, Some(EndReason::Expired));
+    let moved =
+        |to| PoolFact::of(pool.clone(), "c1".to_owned(), (image.clone(), None), to, Some(EndReason::Expired));
     let (of, is_done) = (7, true);
     let pulled = ImagePullProgress { pool: pool.clone(), image: image.clone(), bytes: 7, of, is_done };
     server
@@ -356,7 +357,13 @@ async fn event_that_cannot_be_read_is_told_as_such_and_the_stream_goes_on_behind
         let actors = [Actor::join(&place, "actor:1").await, Actor::join(&place, "actor:2").await];
         let run = server.submit(FLOW).await;
         let fact = |name: &str| {
-            PoolFact::of("warm".into(), name.into(), "busybox:1".into(), ContainerState::Starting, None)
+            PoolFact::of(
+                "warm".into(),
+                name.into(),
+                ("busybox:1".into(), None),
+                ContainerState::Starting,
+                None,
+            )
         };
         let facts = vec![fact("a"), fact("b")];
         actors[0].store.tell_pools(actors[0].session, facts).await.expect("told");

@@ -167,6 +167,7 @@ impl Server {
             store: Arc::clone(&store),
             session,
             max_parallel: 4,
+            document_defaults: laneway_core::definition::DocumentDefaults::default(),
             directory,
             names: Names::new(address, ["lane.example".to_owned()]),
             is_tls: tls.is_some(),

@@ -25,7 +25,7 @@ use crate::model::{
     RunView, SetAside, TaskView,
 };
 use crate::offer;
-use crate::pool::{add_port_waits, needs_ports};
+use crate::pool::{add_waits, uses_pools};
 use crate::readable::{Readable, add_event};
 use crate::summary::{Counted, Retried, first_start};
 use crate::tally;
@@ -53,8 +53,8 @@ pub(super) async fn run(
     let mut set_aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
     let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
     let mut waits = waits::of_run(link, shelf, head, part).await?;
-    if needs_ports(&head.head.plan) && !state.status.is_final() {
-        add_port_waits(&mut waits, &head.head.plan, &state, &pools::containers(link).await?);
+    if uses_pools(&head.head.plan) && !state.status.is_final() {
+        add_waits(&mut waits, &head.head.plan, &state, &pools::containers(link).await?);
     }
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     let first_task_at = match first_start(&state) {

@@ -27,7 +27,7 @@ use crate::model::{
     RunView, TaskView,
 };
 use crate::offer;
-use crate::pool::{add_port_waits, needs_ports};
+use crate::pool::{add_waits, uses_pools};
 use crate::readable::{Readable, add_event};
 use crate::summary::{Counted, Retried, first_start};
 use crate::tally;
@@ -46,8 +46,8 @@ pub(super) fn run(
     let owner = living_owner(connection, locks, owner.as_deref())?;
     let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
     let mut waits = waits::of_run(connection, plans, head, part)?;
-    if needs_ports(&head.head.plan) && !state.status.is_final() {
-        add_port_waits(&mut waits, &head.head.plan, &state, &pools::containers(connection)?);
+    if uses_pools(&head.head.plan) && !state.status.is_final() {
+        add_waits(&mut waits, &head.head.plan, &state, &pools::containers(connection)?);
     }
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     let first_task_at = match first_start(&state) {

@@ -16,7 +16,7 @@ for_each_database! {
     transitions_are_kept_in_order_with_their_node,
     how_a_container_is_now_is_what_was_told_last,
     what_is_old_is_forgotten_but_for_how_a_container_is,
-    what_is_pulled_is_told_in_the_same_stream_and_is_no_container,
+    what_is_pulled_is_told_in_the_same_stream_and_the_newest_fact_is_kept,
     pools_are_known_while_their_session_lives,
     a_wish_is_told_to_its_sessions_until_there_is_a_newer_one,
     containers_that_a_task_was_given_are_found_by_the_task,
@@ -26,7 +26,7 @@ for_each_database! {
 }
 
 fn fact(container: &str, to: ContainerState) -> PoolFact {
-    PoolFact::of("warm".into(), container.into(), "busybox:1".into(), to, Some(EndReason::Expired))
+    PoolFact::of("warm".into(), container.into(), ("busybox:1".into(), None), to, Some(EndReason::Expired))
 }
 
 fn told(events: &[PoolEvent]) -> Vec<String> {
@@ -87,7 +87,7 @@ async fn what_is_old_is_forgotten_but_for_how_a_container_is(place: Place) {
     assert_eq!(told(&now), ["eu:1 busy running", "eu:1 rests idle"]);
 }
 
-async fn what_is_pulled_is_told_in_the_same_stream_and_is_no_container(place: Place) {
+async fn what_is_pulled_is_told_in_the_same_stream_and_the_newest_fact_is_kept(place: Place) {
     let node = Node::worker(place.open(), "eu:1", &[]).await;
     let pull = |bytes: u64| -> PoolFact {
         let (pool, image) = ("warm".to_owned(), "busybox:1".to_owned());
@@ -99,11 +99,13 @@ async fn what_is_pulled_is_told_in_the_same_stream_and_is_no_container(place: Pl
     let pulled = "eu:1 warm image_pull_progress";
     assert_eq!(told(&events), [pulled, pulled, "eu:1 a starting", pulled]);
     assert_eq!(events[1].fact, pull(10));
-    assert_eq!(told(&node.store.pool_containers().await.expect("containers")), ["eu:1 a starting"]);
+    let now = node.store.pool_containers().await.expect("containers");
+    assert_eq!(told(&now), ["eu:1 a starting", pulled]);
+    assert_eq!(now[1].fact, pull(3));
     let busy: Vec<PoolFact> = (0..POOL_EVENTS_KEPT).map(|_| fact("a", ContainerState::Running)).collect();
     node.store.tell_pools(node.session, busy).await.expect("told");
     let first = node.store.pool_events(None, 0, 1).await.expect("events");
-    assert_eq!(told(&first), ["eu:1 a running"], "it is forgotten like the rest");
+    assert_eq!(told(&first), [pulled], "how far it is stays known");
 }
 
 async fn containers_that_a_task_was_given_are_found_by_the_task(place: Place) {
@@ -113,7 +115,7 @@ async fn containers_that_a_task_was_given_are_found_by_the_task(place: Place) {
         (node.submit("steps: {a: {run: x}}").await, node.submit("steps: {a: {run: x}, b: {run: x}}").await);
     let taken = |run, step: &str, attempt, container: &str| -> PoolFact {
         let (pool, container, step) = ("warm".to_owned(), container.to_owned(), step.to_owned());
-        ContainerTaken { pool, container, run, step, attempt }.into()
+        ContainerTaken { pool, container, run, step, attempt, image: None, port: None }.into()
     };
     let facts = vec![
         fact("c1", S::Running),
@@ -168,7 +170,7 @@ async fn task_that_waits_for_a_port_is_told_who_holds_the_ports(place: Place) {
         PortsUsedUp { first: 10, last: 11, held, holders, waiting: vec![waiter.clone()] }.into()
     };
     let (pool, container, step) = ("web".to_owned(), "c1".to_owned(), "a".to_owned());
-    let taken = ContainerTaken { pool, container, run, step, attempt: 1 }.into();
+    let taken = ContainerTaken { pool, container, run, step, attempt: 1, image: None, port: None }.into();
     let facts =
         vec![fact("c1", S::Running), taken, fact("c2", S::Idle), used_up(&["c1"]), used_up(&["c1", "c2"])];
     node.store.tell_pools(node.session, facts).await.expect("told");
@@ -197,7 +199,25 @@ async fn task_that_waits_for_a_port_is_told_who_holds_the_ports(place: Place) {
     node.store.tell_pools(node.session, vec![free]).await.expect("told");
     let view = node.store.run(run).await.expect("a run");
     assert!(view.causes[1].is_none(), "it runs: {:?}", view.causes[1]);
-    assert_eq!(node.why(run, "c").await, "ready, waits for a free slot and for room in the pool `web`");
+    let ready = "ready, waits for a free slot and for room in the pool `web`";
+    assert_eq!(node.why(run, "c").await, format!("{ready}: c1 on one (runs a of run {short})"));
+    // The image of another pool is of no interest.
+    let pull = |pool: &str, bytes, is_done| -> PoolFact {
+        let (pool, image) = (pool.to_owned(), format!("{pool}:1"));
+        ImagePullProgress { pool, image, bytes, of: 50 << 20, is_done }.into()
+    };
+    let pulls = vec![pull("other", 10 << 20, false), pull("web", 21 << 20, false)];
+    node.store.tell_pools(node.session, pulls).await.expect("told");
+    let pulled = "one pulls web:1, 42 % of 50 MiB";
+    assert_eq!(node.why(run, "c").await, format!("{ready}: c1 on one (runs a of run {short}), {pulled}"));
+    assert_eq!(node.why(run, "b").await, format!("waits for a container of the pool `web`: {pulled}"));
+    let view = node.store.run(run).await.expect("a run");
+    assert!(view.causes[0].is_none(), "it has its container");
+    let cause = view.causes[2].clone().expect("a cause");
+    assert_eq!((cause.gate, cause.key.as_deref(), cause.held_by.len()), ("pool", Some("web"), 1));
+    node.store.tell_pools(node.session, vec![pull("web", 50 << 20, true)]).await.expect("told");
+    let view = node.store.run(run).await.expect("a run");
+    assert!(view.causes[1].is_none(), "its image is there: {:?}", view.causes[1]);
 }
 
 fn kept(name: &str, max: u32) -> KeptPool {

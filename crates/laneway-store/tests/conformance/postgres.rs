@@ -453,7 +453,7 @@ fn event_of_a_pool_never_becomes_visible_behind_a_later_one() {
         let pid: i32 = beneath.query_one("SELECT pg_backend_pid()", &[]).await.expect("a number").get(0);
         let fact = |container: &str| -> PoolFact {
             let (pool, image) = ("warm".to_owned(), "busybox:1".to_owned());
-            PoolFact::of(pool, container.to_owned(), image, ContainerState::Starting, None)
+            PoolFact::of(pool, container.to_owned(), (image, None), ContainerState::Starting, None)
         };
         let first = {
             let (slow, fact) = (slow.clone(), fact("a"));

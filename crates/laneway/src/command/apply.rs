@@ -55,9 +55,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
                 .hint("write it to a file, in a directory of its own")
                 .into());
         }
-        let document = document::read(file)?;
+        let document = context.document(file)?;
         let plan = document::examine(&context.printer, &document, Files::Apart)?;
-        children::check(&plan, &document.dir)?;
+        children::check(context, &plan, &document.dir)?;
         if let Some(why) = plan.unsupported() {
             return Err(Refusal::new(format!("{file} cannot be applied: {why}")).into());
         }

@@ -29,7 +29,7 @@ enum Format {
 }
 
 pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let document = document::read(&args.file)?;
+    let document = context.document(&args.file)?;
     let plan = document::compile(&document)?;
     let output = args.output.as_deref();
     let text = match args.format.or_else(|| output.and_then(of_ending)).unwrap_or(Format::Dot) {

@@ -66,6 +66,7 @@ use laneway_store::{Open, Options, SchemaChange, Store};
 
 use self::elsewhere::Asked;
 use crate::cli::Command;
+use crate::document::{self, Document};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
@@ -84,6 +85,12 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Reads a workflow file, or stdin for `-`, with what the settings add to it.
+    pub(crate) fn document(&self, file: &str) -> anyhow::Result<Document> {
+        let Document { source, dir } = document::read(file)?;
+        Ok(Document { source: self.settings.document_defaults()?.complete(source), dir })
+    }
+
     /// Where to look: a server if one is named, otherwise a store that must be there.
     pub(crate) fn face(&self) -> anyhow::Result<Face> {
         match self.client()? {

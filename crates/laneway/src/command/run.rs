@@ -94,7 +94,7 @@ impl Start {
         params: &ParamArgs,
         max: Option<NonZeroU32>,
     ) -> anyhow::Result<Self> {
-        Self::of(context, (document::read(file)?, Files::Shared), params, max)
+        Self::of(context, (context.document(file)?, Files::Shared), params, max)
     }
 
     /// From a document that was read.
@@ -105,7 +105,7 @@ impl Start {
         max: Option<NonZeroU32>,
     ) -> anyhow::Result<Self> {
         let plan = document::examine(&context.printer, &document, files)?;
-        let called = children::check(&plan, &document.dir)?;
+        let called = children::check(context, &plan, &document.dir)?;
         let params = params.bind(&plan)?;
         let max_parallel = max_parallel(context, max, plan.workflow.max_parallel)?;
         Ok(Self {

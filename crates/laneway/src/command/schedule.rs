@@ -129,7 +129,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 
 fn preview(context: &Context, args: &Preview) -> anyhow::Result<()> {
     let from = args.from.unwrap_or_else(|| Clock::system().now(Millis(0)));
-    let schedules = schedules(args)?;
+    let schedules = schedules(context, args)?;
     let ticks =
         |schedule: &Schedule| schedule.ticks(from).take(usize::from(args.count)).collect::<Vec<Tick>>();
     if args.json {
@@ -159,13 +159,13 @@ fn preview(context: &Context, args: &Preview) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn schedules(args: &Preview) -> anyhow::Result<Vec<Schedule>> {
+fn schedules(context: &Context, args: &Preview) -> anyhow::Result<Vec<Schedule>> {
     if let Some(cron) = &args.cron {
         let schedule = Schedule { cron: cron.clone(), zone: args.timezone.clone(), catch_up: CatchUp::None };
         return Ok(vec![schedule]);
     }
     let file = args.file.as_deref().unwrap_or("-");
-    let plan = document::compile(&document::read(file)?)?;
+    let plan = document::compile(&context.document(file)?)?;
     let of = |start: Start| match start {
         Start::Schedule(schedule) => Some(schedule),
         Start::After(_) | Start::Webhook(_) => None,

@@ -32,7 +32,7 @@ use super::worker::{WorkArgs, tell_cut, tell_settings, why};
 use crate::drive::{Interrupts, Node, Presence, REJOIN_DELAY, has_lost_its_session, may_join_later};
 use crate::env;
 use crate::exit::{Exit, Refusal};
-use crate::firing::Firing;
+use crate::firing::{Firing, Policies};
 use crate::pruning::{Kept, Pruning};
 use crate::settings::{ALLOWED_HOSTS, BEHIND_PROXY, LISTEN, MAX_PARALLEL, TLS_CERT, TLS_KEY, WORKER_ENABLED};
 
@@ -77,7 +77,10 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             .into());
     }
     let directory = std::env::current_dir().context("the working directory cannot be read")?;
-    let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
+    let policies = Policies {
+        max_parallel: context.settings.count(&MAX_PARALLEL)?.get(),
+        defaults: context.settings.document_defaults()?,
+    };
     let reach = context.settings.reach()?;
     let listener = TcpListener::bind(wanted).await.map_err(|error| {
         Refusal::new(format!("nothing can listen at {wanted}: {error}"))
@@ -97,7 +100,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let service = Service {
         store: Arc::clone(&store),
         session: life.session(),
-        max_parallel,
+        max_parallel: policies.max_parallel,
+        document_defaults: policies.defaults.clone(),
         directory,
         names: Names::new(listening, args.allowed_hosts),
         is_tls: tls.is_some(),
@@ -132,7 +136,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let working = async {
         let mut life = life;
         loop {
-            let firing = Firing::begin(&store, life.session(), max_parallel);
+            let firing = Firing::begin(&store, life.session(), &policies);
             let pruning = Pruning::begin(kept, &store, life.session());
             let worker = life.worker(&args.work, &reach, context.settings.containers()?);
             let outcome = work(worker, life.pulse(), (&stop, &control)).await;

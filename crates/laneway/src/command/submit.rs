@@ -14,7 +14,7 @@ use laneway_store::{Store, submission_key};
 use super::Context;
 use super::apply::{self, Brought, Target};
 use super::run::Start;
-use crate::document::{self, Files, ParamArgs};
+use crate::document::{Files, ParamArgs};
 use crate::exit::{Exit, Refusal};
 use crate::settings::count;
 use crate::{deed, env};
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let document = document::read(&args.file)?;
+    let document = context.document(&args.file)?;
     let dir = document.dir.clone();
     let mut start = Start::of(context, (document, Files::Apart), &args.params, args.max_parallel)?;
     refuse_local(&start)?;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::children;
-use crate::document::{self, Bad};
+use crate::document::Bad;
 use crate::exit::Exit;
 use crate::text;
 
@@ -26,13 +26,13 @@ pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     for file in &args.files {
         // A bad file does not hide the errors of the others.
         let mut warnings = None;
-        let plan = document::read(file).and_then(|document| {
+        let plan = context.document(file).and_then(|document| {
             let examined = definition::examine(&document.source).map_err(Bad)?;
             warnings = Some(examined.warnings);
             if !examined.shared_directory.is_empty() {
                 return Err(Bad(examined.shared_directory).into());
             }
-            children::check(&examined.plan, &document.dir)?;
+            children::check(context, &examined.plan, &document.dir)?;
             Ok(examined.plan)
         });
         let warned = warnings.as_ref().map(Diagnostics::entries).unwrap_or_default();

@@ -28,7 +28,7 @@ use super::Context;
 use crate::drive::{Interrupts, Node, REJOIN_DELAY, duration, has_lost_its_session, may_join_later};
 use crate::env;
 use crate::exit::{Exit, Refusal};
-use crate::firing::Firing;
+use crate::firing::{Firing, Policies};
 use crate::pruning::{Kept, Pruning};
 use crate::settings::{
     EXIT_WITH_PARENT, HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_PARALLEL,
@@ -155,14 +155,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             .printer
             .note("the process that started it is gone or is the first of the system: it is not watched");
     }
-    let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
+    let policies = Policies {
+        max_parallel: context.settings.count(&MAX_PARALLEL)?.get(),
+        defaults: context.settings.document_defaults()?,
+    };
     let reach = context.settings.reach()?;
     // Before it has a session: who is told to end while it begins returns that as well.
     let interrupts = Interrupts::listen()?;
     let (control, mut stops) = (Control::new(), Stops::new(interrupts, parent));
     let mut node = Node::begin(context, Arc::clone(&store), session.clone()).await?;
     loop {
-        let firing = Firing::begin(&node.store, node.session, max_parallel);
+        let firing = Firing::begin(&node.store, node.session, &policies);
         let pruning = Pruning::begin(kept, &node.store, node.session);
         let worker = args.work.worker(&node, &reach, context.settings.containers()?);
         let outcome = until_told(context, worker, &control, &mut stops).await;

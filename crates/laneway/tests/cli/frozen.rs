@@ -26,10 +26,18 @@ steps:
 const SHORT_LEASE: &str = "--lease-ttl 2s --heartbeat-interval 200ms";
 
 fn worker(place: &Place, name: &str, args: &str) -> Running {
-    let worker = place.spawn(&format!("worker --shutdown-grace 1s --node-address {name} {args}"));
+    worker_with(place, name, args, &[])
+}
+
+fn worker_with(place: &Place, name: &str, args: &str, variables: &[(&str, &str)]) -> Running {
+    let line = format!("worker --shutdown-grace 1s --node-address {name} {args}");
+    let worker = place.spawn_with(&line, variables);
     until("a node", || node(place, name).is_some());
     worker
 }
+
+/// Without cgroups processes are found by their parents and by a variable.
+const CGROUPS: [&[(&str, &str)]; 2] = [&[], &[("LANEWAY_CGROUPS", "off")]];
 
 fn node(place: &Place, name: &str) -> Option<Value> {
     // There may be no store yet.
@@ -478,6 +486,10 @@ fn grace_of_a_canceled_step_ends_although_its_worker_is_frozen_in_it() {
 
 #[test]
 fn steps_of_a_worker_that_is_frozen_with_its_warden_are_gone_before_they_run_again_on_postgres() {
+    CGROUPS.into_iter().for_each(frozen_with_its_warden_on_postgres);
+}
+
+fn frozen_with_its_warden_on_postgres(variables: &[(&str, &str)]) {
     let place = Place::new();
     place.write("laneway.toml", &format!("store = '{}'\n", crate::postgres::schema()));
     let dir = place.path(".").to_string_lossy().into_owned();
@@ -485,12 +497,13 @@ fn steps_of_a_worker_that_is_frozen_with_its_warden_are_gone_before_they_run_aga
     let flow = flow.replace("grep.log", "/dev/null").replace(">> ran", ">> DIR/ran").replace("DIR", &dir);
     place.write("flow.yaml", &flow);
     place.laneway("submit flow.yaml");
-    let mut frozen = worker(&place, "frozen", "--lease-ttl 4s --heartbeat-interval 200ms");
+    let lease = "--lease-ttl 4s --heartbeat-interval 200ms";
+    let mut frozen = worker_with(&place, "frozen", lease, variables);
     until("a start", || has_started(&place));
     let all = processes_of(pid_of(&frozen));
     let [node, guardian, warden] = all[..] else { panic!("a node, a guardian, a warden: {all:?}") };
     signal_all(&[warden, node], Signal::STOP);
-    let other = worker(&place, "other", "--lease-ttl 4s --heartbeat-interval 200ms");
+    let other = worker_with(&place, "other", lease, variables);
     until("the end of the run", || status(&place) == "succeeded");
     assert_eq!(place.read("ran"), "alone\n", "what the frozen worker ran is gone before it runs again");
     // The guardian has ended the warden, which did not run, and itself.
@@ -620,12 +633,16 @@ fn workers_that_are_frozen_and_thaw_together_keep_their_tasks() {
 
 #[test]
 fn steps_of_a_worker_that_is_frozen_with_its_warden_are_gone_before_they_run_again() {
+    CGROUPS.into_iter().for_each(frozen_with_its_warden);
+}
+
+fn frozen_with_its_warden(variables: &[(&str, &str)]) {
     let place = Place::in_place("flow.yaml", FLOW);
     place.laneway("submit flow.yaml");
-    let frozen = worker(&place, "frozen", SHORT_LEASE);
+    let frozen = worker_with(&place, "frozen", SHORT_LEASE, variables);
     until("a start", || has_started(&place));
     signal_all(&with_warden(&place, "frozen"), Signal::STOP);
-    let other = worker(&place, "other", SHORT_LEASE);
+    let other = worker_with(&place, "other", SHORT_LEASE, variables);
     until("the end of the run", || status(&place) == "succeeded");
     assert_eq!(place.read("ran"), "alone\n");
     frozen.signal(Signal::CONT);

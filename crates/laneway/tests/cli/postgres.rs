@@ -180,8 +180,9 @@ impl Counted {
         let server = std::env::var(VARIABLE)
             .unwrap_or_else(|_| panic!("{VARIABLE} is not set: run this with `cargo xtask postgres`"));
         let base = server.rsplit_once('/').expect("a URL names a database").0;
-        let (name, reader) =
-            (format!("counted_{}", std::process::id()), format!("reader_{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = format!("{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let (name, reader) = (format!("counted_{number}"), format!("reader_{number}"));
         for name in [&name, &reader] {
             let made =
                 Command::new("psql").args([&server, "-qc", &format!("CREATE DATABASE {name}")]).status();
@@ -364,6 +365,7 @@ fn session_that_holds_the_horizon_is_named_by_doctor_and_by_a_metric() {
     assert!(holder.wait().expect("it ends").success());
     let metrics = request(address, &token, "GET /metrics", "");
     assert!(!metrics.contains(named), "{metrics}");
+    assert_eq!(served.end().0, Some(0));
 }
 
 /// Each end hands keys on to steps of other runs, while clients submit more of them.
@@ -410,4 +412,87 @@ fn clients_that_submit_runs_with_the_same_keys_get_no_server_error_and_the_serve
     until("the end of all connections", || counted.psql(&open) == "0");
     let deadlocks = format!("SELECT deadlocks FROM pg_stat_database WHERE datname = '{}'", counted.name);
     assert_eq!(counted.psql(&deadlocks), "0");
+}
+
+/// What a submitted run and its worker wrote.
+#[derive(Debug)]
+struct Written {
+    steps: i64,
+    /// Of all tables.
+    rows: i64,
+    layers: i64,
+    layer_files: i64,
+    /// Bytes of packed layers, in rows and in blobs.
+    packed: i64,
+    commits: i64,
+}
+
+impl Written {
+    /// By a chain of steps with this script each.
+    fn by_chain(steps: i64, script: &str, head: &str) -> Self {
+        let (place, counted) = (Place::new(), Counted::new());
+        let mut flow = format!("{head}steps:\n");
+        for step in 0..steps {
+            let needs = if step > 0 { format!("s{}", step - 1) } else { String::new() };
+            flow.push_str(&format!("  s{step}: {{needs: [{needs}], run: '{script}'}}\n"));
+        }
+        place.write("flow.yaml", &flow);
+        place.laneway(&format!("submit flow.yaml --store {}", counted.store));
+        let worker = place.spawn(&format!("worker --store {}", counted.store));
+        until("the end of the run", || {
+            text(&place.json(&format!("show last --json --store {}", counted.store))["status"]) == "succeeded"
+        });
+        let commits = i64::try_from(counted.calls("COMMIT")).expect("a number");
+        worker.signal(Signal::TERM);
+        assert_eq!(worker.wait().code, Some(0));
+        let number = |sql: &str| -> i64 { counted.in_store(sql).parse().expect(sql) };
+        Self {
+            steps,
+            rows: number(
+                "SELECT sum((xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM %I', relname), \
+                 false, true, '')))[1]::text::bigint) FROM pg_class \
+                 WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+            ),
+            layers: number("SELECT count(*) FROM layers"),
+            layer_files: number("SELECT count(*) FROM layer_files"),
+            packed: number(
+                "SELECT (SELECT coalesce(sum(length(packed)), 0) FROM layers)
+                      + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_chunks
+                         WHERE hash IN (SELECT hash FROM layer_files))",
+            ),
+            commits,
+        }
+    }
+}
+
+/// What a worker does by the clock.
+const BY_CHANCE: i64 = 12;
+
+#[test]
+fn submitted_step_that_changes_no_file_writes_as_much_as_one_without_files_on_postgres() {
+    let without = Written::by_chain(20, "true", "workspace: none\n");
+    let none = Written::by_chain(20, "true", "");
+    assert_eq!((none.layers, none.layer_files, none.packed), (0, 0, 0), "{none:?}");
+    // The bundle of the run is one blob in both.
+    assert!((none.rows - without.rows).abs() <= BY_CHANCE, "{none:?}, {without:?}");
+    // Each commit is a sync of the server.
+    assert!(none.commits <= without.commits + BY_CHANCE, "{none:?}, {without:?}");
+}
+
+#[test]
+fn submitted_steps_that_write_files_write_one_row_or_one_file_each_on_postgres() {
+    let none = Written::by_chain(20, "true", "");
+    let one = Written::by_chain(20, "echo content > $LANEWAY_TASK", "");
+    assert_eq!((one.layers, one.layer_files), (one.steps, 0), "{one:?}");
+    assert!(one.packed <= 300 * one.steps, "{one:?}");
+    assert!(one.rows <= none.rows + one.steps + BY_CHANCE, "{one:?}, {none:?}");
+    // The layer is in the row, which commits with the end of the step.
+    assert!(one.commits <= none.commits + BY_CHANCE, "{one:?}, {none:?}");
+    let script = "for n in $(seq 1000); do echo $n > $LANEWAY_TASK-$n; done";
+    let (few, many) = (Written::by_chain(4, "true", ""), Written::by_chain(4, script, ""));
+    assert_eq!((many.layers, many.layer_files), (many.steps, many.steps), "{many:?}");
+    assert!(many.packed <= 100_000 * many.steps, "{many:?}");
+    // The layer, the file that has it, its blob, and the one chunk of that.
+    assert!(many.rows <= few.rows + 4 * many.steps + BY_CHANCE, "{many:?}, {few:?}");
+    assert!(many.commits <= few.commits + 2 * many.steps + BY_CHANCE, "{many:?}, {few:?}");
 }

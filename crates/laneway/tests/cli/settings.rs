@@ -37,6 +37,69 @@ fn every_source_wins_over_those_behind_it() {
     }
 }
 
+const SILENT: &str = "
+steps:
+  flaky: {run: 'echo >> tries; test $(wc -l < tries) -gt 2'}
+  slow: {run: 'sleep 600'}
+  after: {needs: [flaky], run: 'touch after'}
+";
+
+/// Retries, a timeout and the rule for failures, of a document that says nothing about them.
+fn follows_the_deployment(place: &Place) {
+    assert_eq!(place.read("tries"), "\n\n\n", "two more attempts");
+    assert!(place.path("after").exists(), "a failure of another step does not stop it");
+    let run = place.json("show last --json");
+    let task = |name: &str| {
+        run["tasks"].as_array().expect("a list").iter().find(|task| task["step"] == name).expect("it").clone()
+    };
+    assert_eq!([text(&task("flaky")["status"]), text(&task("slow")["status"])], ["succeeded", "failed"]);
+    assert_eq!([text(&task("slow")["reason"]), text(&run["status"])], ["timeout", "failed"]);
+}
+
+#[test]
+fn policies_of_the_deployment_count_where_a_document_is_silent() {
+    let place = Place::in_place("flow.yaml", SILENT);
+    place.write("laneway.toml", "on_failure = \"continue\"\nstep_timeout = \"2s\"\nstep_retry = 2\n");
+    assert_eq!(place.laneway("run flow.yaml").code, Some(1));
+    follows_the_deployment(&place);
+    std::fs::remove_file(place.path("laneway.toml")).expect("it was there");
+    assert_eq!(place.laneway("replay last").code, Some(0), "what was in force is known by the run");
+}
+
+#[test]
+fn policies_of_who_submits_are_kept_with_the_run() {
+    let place = Place::in_place("flow.yaml", SILENT);
+    let variables =
+        [("LANEWAY_ON_FAILURE", "continue"), ("LANEWAY_STEP_TIMEOUT", "2s"), ("LANEWAY_STEP_RETRY", "2")];
+    let mut command = place.command(&["submit", "flow.yaml"]);
+    command.envs(variables);
+    let submitted = place.outcome("submit", command);
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    // The worker has no such settings.
+    let worker = place.spawn("worker");
+    until("the end of the run", || text(&place.json("show last --json")["status"]) == "failed");
+    worker.signal(rustix::process::Signal::TERM);
+    assert_eq!(worker.wait().code, Some(0));
+    follows_the_deployment(&place);
+}
+
+#[test]
+fn policy_that_means_nothing_is_refused_with_what_to_write() {
+    let place = Place::with("flow.yaml", SILENT);
+    for (name, value, how) in [
+        ("LANEWAY_ON_FAILURE", "stop", "use halt, abort or continue"),
+        ("LANEWAY_STEP_TIMEOUT", "0s", "leave it out for no limit"),
+        ("LANEWAY_STEP_RETRY", "0", "use a whole number from 1 to 1000; leave it out for none"),
+        ("LANEWAY_STEP_RETRY", "1001", "use a whole number from 1 to 1000"),
+    ] {
+        let mut command = place.command(&["validate", "flow.yaml"]);
+        command.env(name, value);
+        let outcome = place.outcome("validate", command);
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        assert!(outcome.stderr.contains(name) && outcome.stderr.contains(how), "{outcome}");
+    }
+}
+
 #[test]
 fn container_engine_is_shown_where_it_is_looked_for() {
     let place = Place::new();

@@ -20,7 +20,7 @@ const AGREED: &[(bool, &str)] = &[
     (true, r#"{"steps": {"a": {"run": "make", "if": true, "needs": []}}}"#),
     (
         true,
-        r#"{"shell": "bash", "workspace": "none", "hooks": {"failed": [{"run": "x", "shell": "sh"}]},
+        r#"{"shell": "bash", "workspace": "none", "step_timeout": "1h", "step_retry": {"max": 2}, "hooks": {"failed": [{"run": "x", "shell": "sh"}]},
                "steps": {"a": {"run": "x", "shell": ["python3", "-c"], "isolate": true},
                  "b": {"command": ["x"], "isolate": false, "on_conflict": "fail"},
                  "c": {"run": "x", "needs": ["a", "b"], "on_conflict": {"keep": "a"}}}}"#,

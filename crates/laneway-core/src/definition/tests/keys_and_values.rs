@@ -1,6 +1,6 @@
 //! Keys, types and values.
 
-use super::refused;
+use super::{read, refused, source};
 
 #[test]
 fn an_unknown_key_is_refused_with_the_nearest_valid_name() {
@@ -565,4 +565,21 @@ steps:
       |
       = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, `wait` for a signal or a moment, or `workflow` for a run of another workflow
     "#);
+}
+
+#[test]
+fn steps_without_a_timeout_or_a_retry_of_their_own_have_those_of_the_workflow() {
+    let text = "step_timeout: 5m\nstep_retry: {max: 2, backoff: 9s}\nsteps:\n  a: {run: x}\n  \
+                b: {run: x, timeout: 0s, retry: {max: 0}}\n  c: {wait: {signal: go}}\n  \
+                d: {workflow: other}\n  e: {run: x, timeout: 1m}\n";
+    let workflow = read(&source(text)).expect("a workflow");
+    let of = |step: usize| {
+        let step = &workflow.steps[step];
+        (step.timeout.map(|timeout| timeout.as_secs()), step.retry.max)
+    };
+    assert_eq!(of(0), (Some(300), 2));
+    assert_eq!(workflow.steps[0].retry.backoff.as_secs(), 9);
+    assert_eq!(of(1), (None, 0), "what it says itself wins");
+    assert_eq!([of(2), of(3)], [(None, 0); 2], "what is waited for takes as long as it likes");
+    assert_eq!(of(4), (Some(60), 2));
 }

@@ -246,8 +246,8 @@ impl Loop {
                         let view = self.viewed.borrow();
                         (view.name.clone(), view.image.clone())
                     };
-                    let container = vessel.name.clone();
-                    self.common.tell(Told::Moved(Transition { pool, container, image, to, why }));
+                    let (container, port) = (vessel.name.clone(), vessel.held_port());
+                    self.common.tell(Told::Moved(Transition { pool, container, image, port, to, why }));
                 }
             }
             Action::Start(number) => {

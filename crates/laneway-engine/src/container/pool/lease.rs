@@ -67,9 +67,16 @@ impl Lease {
 
     /// Tells whose it is, for whoever looks at the task later.
     pub(super) fn tell_taken(&self, run: RunId, step: &str, attempt: u32) {
-        let (pool, container) = (self.keeper.view().name, self.vessel.name.clone());
-        let step = step.to_owned();
-        self.common.tell(Told::Taken(ContainerTaken { pool, container, run, step, attempt }));
+        let view = self.keeper.view();
+        self.common.tell(Told::Taken(ContainerTaken {
+            pool: view.name,
+            container: self.vessel.name.clone(),
+            run,
+            step: step.to_owned(),
+            attempt,
+            image: Some(view.image),
+            port: self.vessel.held_port(),
+        }));
     }
 
     /// It runs: what is done behind other tasks need not give way to it any more.

@@ -102,6 +102,8 @@ pub struct Transition {
     pub container: String,
     /// As the document calls it.
     pub image: String,
+    /// On the host.
+    pub port: Option<u16>,
     pub to: ContainerState,
     pub why: Option<EndReason>,
 }

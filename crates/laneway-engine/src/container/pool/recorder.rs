@@ -86,8 +86,8 @@ async fn persist<F: Future<Output = laneway_store::Result<()>>>(say: impl Fn() -
 }
 
 fn fact(moved: Transition) -> PoolFact {
-    let Transition { pool, container, image, to, why } = moved;
-    PoolFact::of(pool, container, image, to, why)
+    let Transition { pool, container, image, port, to, why } = moved;
+    PoolFact::of(pool, container, (image, port), to, why)
 }
 
 fn pulled(pull: Pull) -> PoolFact {

@@ -455,7 +455,8 @@ async fn health(docker: &Docker, pool: &definition::Pool, id: &str, port: Option
             if code == 0 {
                 Ok(())
             } else {
-                Err(format!("`{}` ended with exit code {code}: {last}", argv.join(" ")))
+                let printed = if last.is_empty() { "it printed nothing" } else { last };
+                Err(format!("`{}` ended with exit code {code}: {printed}", argv.join(" ")))
             }
         }
         (None, Some(endpoint), Some(port)) => http::look(port, &endpoint.health, LOOK).await,

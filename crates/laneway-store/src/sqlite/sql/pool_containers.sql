@@ -1,6 +1,6 @@
 -- The newest fact of each warm container that is there: of a session that lives, and not terminated.
--- The ports of a session have a name of their own in the same column, so their newest fact is here
--- too. Facts about images have no name.
+-- The ports of a session, and each image that it pulls, have a name of their own in the same column, so
+-- their newest facts are here too.
 -- Index: pool_events_of_container.
 SELECT seq, at, pool_events.node, pool_events.session, name, version, body
 FROM pool_events JOIN sessions ON sessions.id = pool_events.session
