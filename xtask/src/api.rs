@@ -41,8 +41,19 @@ const MEANINGFUL: [&str; 10] = [
     "PUT /v1/bundles/{hash}",
 ];
 
-/// Routes on which no generated request can succeed.
-const UNREACHABLE: [&str; 0] = [];
+/// Routes on which no generated request can succeed: they need a signature, bytes of a given hash, live
+/// pools, an effect of which nothing is known, a level that is done, a step that failed, or the name of a built file.
+const UNREACHABLE: [&str; 9] = [
+    "GET /assets/{file}",
+    "GET /v1/runs/{run}/tasks/{step}/file",
+    "POST /v1/hooks/{path}",
+    "POST /v1/pools/{name}/drain",
+    "POST /v1/pools/{name}/warm",
+    "POST /v1/runs/{run}/advance",
+    "POST /v1/runs/{run}/tasks/{step}/effects/settle",
+    "POST /v1/runs/{run}/tasks/{step}/skip",
+    "PUT /v1/bundles/{hash}",
+];
 
 /// What all routes may answer to a request that is written as the description says.
 const ACCEPTED: &str = r#""2xx", "3xx", 401, 403, 404, 409, 429, "5xx""#;
@@ -152,6 +163,17 @@ for _ in range(int(count)):
         print(json.load(answer)["session"])
 "#;
 
+/// Prints the ids of all runs, or of those that may be canceled: one waits for a signal.
+const RUNS: &str = r#"
+import json, sys, urllib.request
+url, token = sys.argv[1:3]
+request = urllib.request.Request(url + "/v1/runs", headers={"Authorization": "Bearer " + token})
+with urllib.request.urlopen(request) as answer:
+    for run in json.load(answer)["runs"]:
+        if run["workflow"] != "gate" or sys.argv[3] == "all":
+            print(run["run"])
+"#;
+
 /// Fails unless the tokens and the session are still good: a request that was refused for them checked nothing else.
 const STILL_GOOD: &str = r#"
 import sys, urllib.request
@@ -176,11 +198,17 @@ pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
     let token = fs::read_to_string(home.join(".laneway/admin.token")).context("the token of the server")?;
     let admin = token.trim();
     let worker = prepare(shell, laneway, &home)?;
+    let runs = |which: &str| -> Result<Vec<String>> {
+        let runs = python(shell, RUNS, &[&server.url, admin, which])?;
+        Ok(runs.lines().map(str::to_owned).collect())
+    };
+    let (runs, to_cancel) = (runs("all")?, runs("to cancel")?);
+    ensure!(runs.len() == to_cancel.len() + 1, "the runs that were prepared are not there");
     let sessions = python(shell, REGISTER, &[&server.url, &worker, &SESSIONS.to_string()])?;
     let sessions: Vec<&str> = sessions.lines().collect();
     let [session, others @ ..] = &sessions[..] else { bail!("no worker was registered") };
     let text = fs::read_to_string(shell.root().join("docs/reference/openapi.json"))?;
-    fs::write(home.join(DESCRIPTION), describe_for(&text, session, others)?)?;
+    fs::write(home.join(DESCRIPTION), describe_for(&text, (session, others), (&runs, &to_cancel))?)?;
     check(shell, &schemathesis, &home, (&server.url, admin, &worker))?;
     python(shell, STILL_GOOD, &[&server.url, admin, &worker, session])?;
     server.end()?;
@@ -206,7 +234,12 @@ fn prepare(shell: &Shell, laneway: &Program, home: &Path) -> Result<String> {
     let mut printed = String::new();
     fs::write(
         home.join("nightly.yaml"),
-        "name: nightly\nschedule: {cron: '0 2 * * *'}\nsteps: {build: {run: 'true'}}\n",
+        "name: nightly\nschedule: {cron: '0 2 * * *'}\n\
+         steps: {build: {run: 'echo built > out.txt', artifacts: [out.txt]}}\n",
+    )?;
+    fs::write(
+        home.join("gate.yaml"),
+        "name: gate\nsteps: {build: {wait: {signal: approval}}, letter: {needs: [build], run: 'true'}}\n",
     )?;
     fs::write(
         home.join("mail.yaml"),
@@ -214,11 +247,14 @@ fn prepare(shell: &Shell, laneway: &Program, home: &Path) -> Result<String> {
     )?;
     let path = home.join("nightly.yaml");
     let file = path.to_str().context("the path is no text")?;
-    let mail = home.join("mail.yaml");
+    let [mail, gate] = ["mail.yaml", "gate.yaml"].map(|name| home.join(name));
     let mail = mail.to_str().context("the path is no text")?;
+    let gate = gate.to_str().context("the path is no text")?;
     let making = ["token", "create", "nightly", "--role", "viewer", "--expires", "30d"];
     let worker = ["token", "create", "elsewhere", "--role", "worker"];
-    for words in [&["apply", file][..], &["run", file], &["submit", mail], &making, &worker] {
+    for words in
+        [&["apply", file][..], &["submit", mail], &["submit", gate], &["run", file], &making, &worker]
+    {
         let mut command = laneway.command(words);
         command.arg("--store").arg(home.join(".laneway/laneway.db"));
         let output = shell.output(command)?;
@@ -238,20 +274,50 @@ fn python(shell: &Shell, script: &str, words: &[&str]) -> Result<String> {
 }
 
 /// Puts live sessions into the description: the one of all requests of workers, and those that may be ended.
-fn describe_for(text: &str, session: &str, others: &[&str]) -> Result<String> {
+/// Adds names of what is there to those that a request may have.
+fn describe_for(
+    text: &str,
+    (session, others): (&str, &[&str]),
+    (runs, to_cancel): (&[String], &[String]),
+) -> Result<String> {
     let mut described: Value = serde_json::from_str(text)?;
     let paths = described["paths"].as_object_mut().context("no paths are described")?;
     let mut count = 0;
-    for (method, operation) in paths.values_mut().filter_map(Value::as_object_mut).flatten() {
+    let gate = runs.iter().find(|run| !to_cancel.contains(run));
+    let operations = paths.iter_mut().filter_map(|(path, methods)| Some((path, methods.as_object_mut()?)));
+    let operations = operations.flat_map(|(path, methods)| {
+        methods.iter_mut().map(move |(method, operation)| (path, method, operation))
+    });
+    for (path, method, operation) in operations {
         let lives = if method == "delete" { others } else { &[session][..] };
         // Indexed by its name, a list that is not there would be made.
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
-        for parameter in parameters.into_iter().flatten().filter(|parameter| parameter["name"] == "session") {
-            parameter["example"] = json!(lives.first());
-            parameter["schema"] = json!({ "type": "string", "enum": lives });
-            count += 1;
+        for parameter in parameters.into_iter().flatten() {
+            let known = match parameter["name"].as_str() {
+                Some("session") => {
+                    parameter["example"] = json!(lives.first());
+                    parameter["schema"] = json!({ "type": "string", "enum": lives });
+                    count += 1;
+                    continue;
+                }
+                Some("run") if path.ends_with("/cancel") => to_cancel.to_vec(),
+                Some("run") => runs.to_vec(),
+                Some("step") => ["build", "letter"].map(str::to_owned).to_vec(),
+                Some("name") if parameter["in"] == "query" => vec!["out.txt".to_owned()],
+                Some(_) | None => continue,
+            };
+            if parameter["name"] == "run" && path.ends_with("/signal") {
+                parameter["example"] = json!(gate);
+            }
+            parameter["schema"] =
+                json!({ "anyOf": [{ "type": "string", "enum": known }, parameter["schema"]] });
         }
     }
+    let schemas = &mut described["components"]["schemas"];
+    let signal = &mut schemas["Signal"]["properties"]["signal"];
+    *signal = json!({ "anyOf": [{ "type": "string", "enum": ["approval"] }, signal] });
+    schemas["Signal"]["example"] = json!({ "signal": "approval" });
+    schemas["Submit"]["example"] = json!({ "workflow": "nightly" });
     ensure!(count > 0, "no route speaks of a session");
     Ok(described.to_string())
 }
