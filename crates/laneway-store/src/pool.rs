@@ -95,7 +95,7 @@ fn add_pool_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, ne
         let pull = of_pool.iter().find_map(|event| {
             let PoolFact::ImagePullProgress(pull) = &event.fact else { return None };
             let (node, image) = (event.node.clone(), pull.image.clone());
-            (!pull.is_done).then(|| ImagePull { node, image, bytes: pull.bytes, of: pull.of })
+            (!pull.is_done).then_some(ImagePull { node, image, bytes: pull.bytes, of: pull.of })
         });
         let pull = pull.filter(|pull| !is_taken || task.node.as_ref() == Some(&pull.node));
         if is_taken && pull.is_none() {
