@@ -130,6 +130,20 @@ fn run_at_opens_at_its_very_moment() {
 }
 
 #[test]
+fn a_step_starts_at_its_moment_and_behind_its_needs_and_its_retry() {
+    let later = Facts { not_before: Some(Millis(101)), ..open() };
+    assert_eq!(judge(&later), closed(Gate::RunAt, None, Some(101)));
+    assert_eq!(judge(&Facts { not_before: Some(NOW), ..open() }), Verdict::Open);
+    let retried = Facts { run_at: Some(Millis(105)), ..later };
+    assert_eq!(judge(&retried), closed(Gate::RunAt, None, Some(105)));
+    let needy = Facts { counts: Some(counts(1, 0, 0, 0)), ..later };
+    assert_eq!(judge(&needy), closed(Gate::Needs, None, None));
+    assert_eq!(judge(&Facts { is_paused: true, ..later }), closed(Gate::RunAt, None, Some(101)));
+    let skipped = Facts { condition: Some(false), ..later };
+    assert_eq!(judge(&skipped), Verdict::Skip(Reason::Condition), "its `if` is asked before");
+}
+
+#[test]
 fn clean_up_starts_in_a_halted_run_and_for_a_while_in_a_canceled_one() {
     let done = Facts { counts: Some(counts(0, 0, 0, 1)), ..open() };
     for closing in [Closing::Halted, Closing::Aborted] {
