@@ -178,6 +178,11 @@ fn any_level() -> impl Strategy<Value = (Level, bool)> {
 const CLOSINGS: [Option<Closing>; 5] =
     [None, Some(Closing::Halted), Some(Closing::Aborted), Some(Closing::Canceled), Some(Closing::RunTimeout)];
 
+/// One around now, or mostly none.
+fn moment() -> impl proptest::strategy::Strategy<Value = Option<Millis>> {
+    prop_oneof![3 => Just(None), 1 => (98..103i64).prop_map(|at| Some(Millis(at)))]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 4000, ..ProptestConfig::default() })]
 
@@ -188,7 +193,7 @@ proptest! {
         // Mostly open, or random facts would hardly ever reach the keys.
         closing in prop_oneof![6 => Just(None), 1 => prop::sample::select(CLOSINGS.to_vec())],
         condition in prop_oneof![4 => Just(None), 3 => Just(Some(true)), 1 => Just(Some(false))],
-        run_at in prop_oneof![3 => Just(None), 1 => (98..103i64).prop_map(|at| Some(Millis(at)))],
+        (run_at, not_before) in (moment(), moment()),
         (is_queued, is_paused, has_node) in (prop::bool::weighted(0.1), prop::bool::weighted(0.1), prop::bool::weighted(0.9)),
         (live, max_parallel) in (0..4u32, 1..4u32),
         (is_no_clean_up, is_cleaning_up, is_led, room) in
@@ -206,6 +211,7 @@ proptest! {
             is_no_clean_up,
             condition,
             run_at,
+            not_before,
             now: NOW,
             live,
             max_parallel,
@@ -225,7 +231,7 @@ proptest! {
             ("max_runs", !is_queued),
             ("needs", facts.counts.is_none_or(|counts| needs(when, counts) == Needs::Met)),
             ("if", condition != Some(false)),
-            ("run_at", run_at.is_none_or(|at| at.0 <= 100)),
+            ("run_at", [run_at, not_before].into_iter().flatten().all(|at| at <= NOW)),
             ("paused", !is_paused),
             ("node", has_node),
             ("group", room.is_none_or(|(live, max)| live < max)),

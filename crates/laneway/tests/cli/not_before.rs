@@ -3,6 +3,7 @@
 use rustix::process::Signal;
 
 use crate::place::{Place, until};
+use crate::postgres::schema;
 use crate::serve::Served;
 
 const SOON: &str = "
@@ -131,9 +132,21 @@ fn a_run_for_later_is_listed_explained_and_canceled_before_its_moment() {
 
 #[test]
 fn a_run_for_later_begins_though_its_worker_was_killed_before() {
-    let place = Place::with("flow.yaml", "name: flow\nsteps: {a: {run: 'true'}}");
+    begins_though_its_worker_was_killed(&Place::new());
+}
+
+#[test]
+fn a_run_for_later_begins_though_its_worker_was_killed_before_on_postgres_too() {
+    begins_though_its_worker_was_killed(&Place::with("laneway.toml", &format!("store = \"{}\"\n", schema())));
+}
+
+fn begins_though_its_worker_was_killed(place: &Place) {
+    place.write("flow.yaml", "name: flow\nsteps: {a: {run: 'true'}}");
     let worker = place.spawn("worker --node-address one");
-    until("a node", || place.json("nodes --json").as_array().is_some_and(|nodes| nodes.len() == 1));
+    until("a node", || {
+        let nodes = serde_json::from_str::<serde_json::Value>(&place.laneway("nodes --json").stdout);
+        nodes.is_ok_and(|nodes| nodes.as_array().is_some_and(|nodes| nodes.len() == 1))
+    });
     let submitted = place.laneway("submit flow.yaml --at 1500ms");
     assert!(submitted.stderr.contains("it begins in 1s500ms"), "{submitted}");
     assert_eq!(place.json("show last --json")["status"], "queued");
