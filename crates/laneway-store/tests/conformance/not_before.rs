@@ -133,6 +133,7 @@ async fn retried_or_lost_step_does_not_wait_again(place: Place) {
     let (node, dying) = (place.node("one").await, place.node("two").await);
     let keys = "not_before: 1m, retry: {max: 1, backoff: 2s}";
     let run = node.submit(&flow("", &[("a", keys)])).await;
+    assert!(node.take(run, 9).await.is_empty());
     place.advance(Duration::from_secs(60));
     node.promote().await;
     let held = dying.begin(run, "a").await;
