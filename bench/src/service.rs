@@ -181,6 +181,7 @@ fn bare_submits(dir: &Path, window: Duration) -> Result<f64> {
                 parent: None,
                 no_cache: false,
                 end_by: None,
+                not_before: None,
             };
             store.submit(submission).await?;
             count += 1;

@@ -49,6 +49,7 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
         parent: None,
         no_cache: false,
         end_by: None,
+        not_before: None,
     };
     let run = hands[0].0.submit(submission).await?;
     let share = tasks.div_ceil(finishers);

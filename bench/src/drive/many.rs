@@ -110,6 +110,7 @@ impl Node {
             parent: None,
             no_cache: false,
             end_by: None,
+            not_before: None,
         }
     }
 

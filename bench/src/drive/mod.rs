@@ -216,6 +216,7 @@ impl Home {
             parent: None,
             no_cache: false,
             end_by: None,
+            not_before: None,
         })
     }
 }

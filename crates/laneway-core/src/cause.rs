@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::definition::{Housing, Step};
+use crate::expression::Template;
 use crate::gate::Gate;
 use crate::id::RunId;
 use crate::plan::{Plan, Position};
@@ -76,7 +77,12 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waits {
     Needs,
-    RunAt,
+    /// Its `not_before`, or the delay of a retry.
+    RunAt {
+        until: Option<Millis>,
+    },
+    /// The run as a whole was submitted for later.
+    NotBefore(Millis),
     MaxParallel,
     /// Its group has no place for it.
     Group,
@@ -102,11 +108,11 @@ impl Waits {
     pub fn of_run(gate: Gate) -> Option<Self> {
         match gate {
             Gate::Needs => Some(Self::Needs),
-            Gate::RunAt => Some(Self::RunAt),
             Gate::MaxParallel => Some(Self::MaxParallel),
             Gate::Group => Some(Self::Group),
             Gate::Level => Some(Self::Level),
-            Gate::MaxRuns
+            Gate::RunAt
+            | Gate::MaxRuns
             | Gate::Paused
             | Gate::Node
             | Gate::Order
@@ -116,6 +122,9 @@ impl Waits {
         }
     }
 }
+
+/// The gate of what waits for a moment that its document or its caller named.
+const NOT_BEFORE: &str = "not_before";
 
 /// Holders named in a cause; a set of thousands is counted, not listed.
 const NAMED: usize = 5;
@@ -147,7 +156,11 @@ pub fn causes(
                 Some(needs(plan, position, holders))
             }
             (TaskStatus::Pending, Some(Waits::Level)) => Some(level(plan, state, position)),
-            (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
+            (TaskStatus::Pending, Some(Waits::RunAt { until })) => Some(match (task.run_at, until) {
+                (None, Some(until)) => not_before(plan.step(position), *until),
+                (Some(_), _) | (None, None) => run_at(task),
+            }),
+            (TaskStatus::Pending, Some(Waits::NotBefore(at))) => Some(submitted_for_later(*at)),
             (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
             (TaskStatus::Pending, Some(Waits::Group)) => match plan.item(position) {
                 None => group(plan, state, position),
@@ -227,6 +240,30 @@ fn run_at(task: &TaskState) -> Cause {
         text: format!("waits until {moment} to be tried again (attempt {} ended with {why})", task.attempt),
         ..Cause::at(Gate::RunAt)
     }
+}
+
+fn not_before(step: &Step, until: Millis) -> Cause {
+    let written = step.demands().not_before.as_ref().map(Template::source).unwrap_or_default();
+    Cause {
+        gate: NOT_BEFORE,
+        opens: format!("at {until}"),
+        text: format!("waits until {until} (`not_before: {written}`)"),
+        ..Cause::at(Gate::RunAt)
+    }
+}
+
+fn submitted_for_later(at: Millis) -> Cause {
+    Cause {
+        gate: NOT_BEFORE,
+        opens: format!("at {at}"),
+        text: format!("its run {}", run_not_before(at)),
+        ..Cause::at(Gate::MaxRuns)
+    }
+}
+
+/// Why nothing of a run starts that was submitted for later.
+pub fn run_not_before(at: Millis) -> String {
+    format!("waits until {at}, for which it was submitted")
 }
 
 fn max_parallel(state: &RunState, live: &[&TaskState]) -> Cause {

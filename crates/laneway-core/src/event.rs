@@ -144,7 +144,12 @@ facts! {
         /// Its steps are executed also where a result of before would do.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_cache: bool,
+        /// It is for later: until then it waits, and counts for nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        not_before: Option<Millis>,
     }
+    /// The moment has come for which the run was submitted.
+    RunDue = "run_due" v 1 {}
     RunStarted = "run_started" v 1 {
         node: String,
     }
@@ -414,6 +419,7 @@ impl Fact {
             | Self::RunCanceling(_)
             | Self::RunPaused(_)
             | Self::RunResumed(_)
+            | Self::RunDue(_)
             | Self::RunReopened(_)
             | Self::RunFinished(_)
             | Self::LaneStarted(_)
@@ -483,6 +489,12 @@ mod tests {
             1,
             r#"{"workflow":"nightly","version":"ab12","params":{},"max_parallel":4,"by":"ada","no_cache":true}"#,
         ),
+        (
+            "run_submitted",
+            1,
+            r#"{"workflow":"nightly","version":"ab12","params":{},"max_parallel":4,"by":"ada","not_before":1700000000000}"#,
+        ),
+        ("run_due", 1, "{}"),
         (
             "task_cached",
             1,

@@ -25,6 +25,7 @@ words! {
         /// Its run is queued, because the workflow has as many runs as it may.
         MaxRuns = "max_runs",
         Needs = "needs",
+        /// Its `not_before`, or the delay of a retry.
         RunAt = "run_at",
         /// A person paused the run or its workflow.
         Paused = "paused",
@@ -109,7 +110,10 @@ pub struct Facts<'a> {
     pub is_no_clean_up: bool,
     /// `None` as long as nobody had to evaluate it, or where there is no `if`.
     pub condition: Option<bool>,
+    /// The delay of a retry.
     pub run_at: Option<Millis>,
+    /// Of a step that has one, resolved; known once its needs are met.
+    pub not_before: Option<Millis>,
     pub now: Millis,
     /// Tasks of the run that are available or running.
     pub live: u32,
@@ -146,6 +150,7 @@ impl Facts<'_> {
             is_no_clean_up: false,
             condition: None,
             run_at: None,
+            not_before: None,
             now,
             live: 0,
             max_parallel: 1,
@@ -186,7 +191,7 @@ impl Wait<'_> {
     }
 }
 
-/// Gates in order: the run's closing, max_runs, needs, if, run_at, paused, node, group, level, max_parallel, then the keys (order,
+/// Gates in order: the run's closing, max_runs, needs, if, run_at (with not_before), paused, node, group, level, max_parallel, then the keys (order,
 /// lock, limits, rates). The first that is closed is the cause; only a task behind none of them is open.
 pub fn judge<'a>(facts: &Facts<'a>) -> Verdict<'a> {
     if let Some(closing) = facts.closing
@@ -209,10 +214,10 @@ pub fn judge<'a>(facts: &Facts<'a>) -> Verdict<'a> {
     if facts.condition == Some(false) {
         return Verdict::Skip(Reason::Condition);
     }
-    if let Some(run_at) = facts.run_at
-        && run_at > facts.now
+    if let Some(until) = facts.run_at.max(facts.not_before)
+        && until > facts.now
     {
-        return Verdict::Closed(Wait { until: Some(run_at), ..Wait::at(Gate::RunAt) });
+        return Verdict::Closed(Wait { until: Some(until), ..Wait::at(Gate::RunAt) });
     }
     if facts.is_paused {
         return Verdict::Closed(Wait::at(Gate::Paused));

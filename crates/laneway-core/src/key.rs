@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::definition::{Order, Step};
 use crate::expression::{Scope, Template};
+use crate::not_before::NotBefore;
 use crate::plan::{Plan, Position};
 use crate::version::OrderVersion;
 
@@ -29,6 +30,8 @@ pub enum BadKey {
     Key { step: String, key: &'static str, value: String, why: &'static str },
     #[error("`order.version` of step `{step}` is `{value}`, which is no version: {why}")]
     Version { step: String, value: String, why: String },
+    #[error("`not_before` of step `{step}` is {why}")]
+    NotBefore { step: String, why: String },
     #[error("`{key}` of step `{step}`: {why}")]
     Expression { step: String, key: &'static str, why: String },
     /// `order` against `needs`, with these parameters.
@@ -53,9 +56,10 @@ pub(crate) fn fault(text: &str) -> Option<&'static str> {
 
 /// The keys of a run's tasks by position, of those that have any.
 pub fn bind(plan: &Plan, params: &Map<String, Value>) -> Result<BTreeMap<Position, TaskKeys>, BadKey> {
-    let scope: Scope = [("params".to_owned(), Value::Object(params.clone()))].into_iter().collect();
+    let scope = of_params(params);
     let mut all = BTreeMap::new();
     for (position, step) in (0..).zip(&plan.workflow.steps) {
+        not_before(step, params)?;
         let keys = keys_of(step, &scope)?;
         // Each item of a step may have a lock of its own.
         if keys != TaskKeys::default() || step.lock_reads_item() {
@@ -73,6 +77,18 @@ pub fn bind(plan: &Plan, params: &Map<String, Value>) -> Result<BTreeMap<Positio
         Some(fault) => Err(BadKey::Deadlock { message: fault.message, hint: fault.hint.unwrap_or_default() }),
         None => Ok(all),
     }
+}
+
+/// When a step may start at the earliest, by the parameters of its run. `None` if it does not say.
+pub fn not_before(step: &Step, params: &Map<String, Value>) -> Result<Option<NotBefore>, BadKey> {
+    let Some(template) = &step.demands().not_before else { return Ok(None) };
+    let text = rendered(step, "not_before", template, &of_params(params))?;
+    let failed = |why| BadKey::NotBefore { step: step.name.clone(), why };
+    NotBefore::parse(&text).map(Some).map_err(failed)
+}
+
+fn of_params(params: &Map<String, Value>) -> Scope {
+    [("params".to_owned(), Value::Object(params.clone()))].into_iter().collect()
 }
 
 /// The lock of an item of a step, where that is not the same for all of them.
@@ -210,6 +226,29 @@ steps:
             refusal.to_string(),
             "steps wait for each other in a cycle: a -> b -> a; each step waits for the one before the arrow; `a` waits \
              for `b` by `order`: on the key `k` version 9 goes before 10"
+        );
+    }
+
+    #[test]
+    fn a_moment_that_the_parameters_make_is_read_at_submit() {
+        let text = "params: {when: {type: string}}\nsteps: {a: {run: make, not_before: '${{ params.when }}'}, b: {run: make}}";
+        let plan = plan(text);
+        let at = |when: Value| {
+            let Value::Object(params) = json!({ "when": when }) else { panic!("an object") };
+            let bound = bind(&plan, &params).map(|keys| assert!(keys.is_empty(), "it is no key"));
+            bound.and_then(|()| not_before(plan.step(0), &params)).map_err(|error| error.to_string())
+        };
+        let delay = NotBefore::After(std::time::Duration::from_secs(300));
+        assert_eq!(at(json!("5m")), Ok(Some(delay)));
+        assert_eq!(not_before(plan.step(1), &Map::new()), Ok(None));
+        assert_eq!(
+            at(json!("noon")).expect_err("no moment"),
+            "`not_before` of step `a` is `noon`, which is neither a moment such as 2026-12-24T18:00:00Z nor a duration such as 5m"
+        );
+        assert!(
+            at(json!(null))
+                .expect_err("no moment")
+                .starts_with("`not_before` of step `a`: `params.when` is null")
         );
     }
 }

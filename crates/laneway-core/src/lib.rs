@@ -31,6 +31,7 @@ pub mod max_runs;
 pub mod merge;
 pub mod nearest;
 pub mod node_event;
+pub mod not_before;
 pub mod output;
 pub mod params;
 pub mod plan;

@@ -91,6 +91,17 @@ pub fn admit(workflow: &str, run: RunId, max: Option<MaxRuns>, runs: Runs<'_>) -
     }
 }
 
+/// Decides about a run that was submitted for later, when its moment has come. It is there already, so
+/// that it cannot be refused any more: it ends as `canceled` instead.
+pub fn admit_due(workflow: &str, run: RunId, max: Option<MaxRuns>, runs: Runs<'_>) -> Admission {
+    match (admit(workflow, run, max, runs), max) {
+        (Admission::Refuse { .. }, Some(max)) => {
+            Admission::Skip { reason: format!("refused: {}", taken(workflow, max, runs)) }
+        }
+        (admission, _) => admission,
+    }
+}
+
 /// Whether the oldest queued run starts now: asked with its own document's `max_runs`, whenever a run of the workflow has
 /// ended or joined, until it says no.
 pub fn may_start(max: Option<MaxRuns>, running: u32) -> bool {
@@ -170,6 +181,19 @@ mod tests {
                    `laneway cancel`, or let new runs wait with `max_runs: {limit: 1, strategy: queue}`"
                 .to_owned();
         assert_eq!(decide(Strategy::Fail), Admission::Refuse { why });
+    }
+
+    #[test]
+    fn one_that_is_due_is_admitted_like_a_new_one_and_cannot_be_refused() {
+        let runs = Runs { running: &[running(1)], queued: &[] };
+        for strategy in [Strategy::Queue, Strategy::Skip, Strategy::Replace] {
+            let max = max(1, strategy);
+            assert_eq!(admit_due("w", id(9), max, runs), admit("w", id(9), max, runs), "{strategy}");
+        }
+        let reason = "refused: `max_runs` of nightly is 1, and run 00000001 has not ended".to_owned();
+        let refused = admit_due("nightly", id(9), max(1, Strategy::Fail), runs);
+        assert_eq!(refused, Admission::Skip { reason });
+        assert_eq!(admit_due("w", id(9), None, runs), Admission::Start);
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub struct RunState {
     /// What keeps it paused, sorted; empty for a run that is not.
     pub paused: Vec<PauseScope>,
     pub submitted_at: Millis,
+    /// Until when it waits, of one that was submitted for later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Millis>,
     pub started_at: Option<Millis>,
     pub finished_at: Option<Millis>,
     /// Number of the last event.
@@ -242,6 +245,7 @@ impl Fold {
             clean_up_until: None,
             paused: Vec::new(),
             submitted_at: first.at,
+            not_before: submitted.not_before,
             started_at: None,
             finished_at: None,
             last_event: 1,
@@ -271,8 +275,16 @@ impl Fold {
                     illegal: Illegal { entity: "run", from: self.state.status.as_str(), to: "submit" },
                 });
             }
+            Fact::RunDue(_) => {
+                if self.state.status != RunStatus::Queued || self.state.not_before.is_none() {
+                    let illegal = Illegal { entity: "run", from: self.state.status.as_str(), to: "due" };
+                    return Err(Broken::Illegal { seq, illegal });
+                }
+                self.state.not_before = None;
+            }
             Fact::RunStarted(_) => {
                 self.run_moves(seq, RunMove::Start)?;
+                self.state.not_before = None;
                 self.state.started_at = Some(at);
             }
             Fact::RunAdopted(_) | Fact::RunBound(_) => {}
@@ -321,6 +333,7 @@ impl Fold {
                 self.run_moves(seq, step)?;
                 self.state.reason.clone_from(&f.reason);
                 self.state.finished_at = Some(at);
+                self.state.not_before = None;
                 // What has ended is held up by nobody.
                 self.state.paused.clear();
             }

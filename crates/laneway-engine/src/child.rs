@@ -198,6 +198,7 @@ impl Starter {
             parent: Some(wanted.parent.clone()),
             no_cache: wanted.no_cache,
             end_by: None,
+            not_before: None,
             plan: found.plan,
         }))
     }
@@ -383,6 +384,7 @@ mod tests {
                 parent: None,
                 no_cache: false,
                 end_by: None,
+                not_before: None,
             };
             self.starter.store.submit(submission).await.expect("a run")
         }

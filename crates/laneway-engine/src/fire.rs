@@ -194,6 +194,7 @@ impl Firer {
             parent: None,
             no_cache: false,
             end_by: None,
+            not_before: None,
         };
         match self.store.submit(submission).await {
             Ok(run) => Ok(started(workflow, run)),

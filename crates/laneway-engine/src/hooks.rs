@@ -53,6 +53,7 @@ pub async fn submit(
         no_cache: false,
         // The clock of a canceled run began with the cancel, and goes on for these.
         end_by: view.state.clean_up_until,
+        not_before: None,
     };
     store.submit(submission).await.map(Some)
 }

@@ -47,6 +47,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         parent: None,
         no_cache: false,
         end_by: None,
+        not_before: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let drive = Drive {

@@ -87,6 +87,7 @@ impl Setup {
             parent: None,
             no_cache: false,
             end_by: None,
+            not_before: None,
         };
         let run = store.submit(submission).await.expect("a run");
         Self { store, session, run, counts: Counts::default() }

@@ -60,6 +60,7 @@ async fn a_hundred_thousand_items_run_and_replay() {
         parent: None,
         no_cache: false,
         end_by: None,
+        not_before: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let (ran, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

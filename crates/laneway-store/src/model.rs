@@ -17,6 +17,7 @@ use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key::{self, TaskKeys};
 use laneway_core::limit::Limit;
+use laneway_core::not_before::NotBefore;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
 use laneway_core::role::Role;
@@ -207,6 +208,8 @@ pub struct Submission {
     pub no_cache: bool,
     /// A deadline beside the document's `timeout`: hooks share the clock of the canceled run.
     pub end_by: Option<Millis>,
+    /// It is for later. A delay is counted by the clock of the store.
+    pub not_before: Option<NotBefore>,
 }
 
 impl Submission {
@@ -214,6 +217,11 @@ impl Submission {
     pub(crate) fn placement(&self) -> Placement {
         let workflow = &self.plan.workflow;
         workflow.placement_of_run(self.bundle.is_some() && workflow.workspace == Workspace::Follow)
+    }
+
+    /// Returns until when it is to wait, if that moment has not come.
+    pub(crate) fn waits_until(&self, now: Millis) -> Option<Millis> {
+        self.not_before.map(|not_before| not_before.moment(now)).filter(|at| *at > now)
     }
 
     /// Compares this submission with the run that has its key already.
@@ -596,6 +604,8 @@ pub struct RunSummary {
     pub first_task_at: Option<Millis>,
     /// Why no live node can take it, if nothing of it was executed yet.
     pub without_node: Option<String>,
+    /// Until when it waits, of one that was submitted for later.
+    pub not_before: Option<Millis>,
 }
 
 impl RunSummary {

@@ -73,10 +73,14 @@ class Client:
         params: Optional[Mapping[str, Any]] = None,
         name: Optional[str] = None,
         key: Optional[str] = None,
+        not_before: Optional[str] = None,
     ) -> str:
-        """A run of a document, or of a workflow by its name; its id. With a key that was used before, the run of that."""
+        """A run of a document, or of a workflow by its name; its id. With a key that was used before, the run of that.
+
+        With `not_before` it waits until a moment such as `2026-12-24T18:00:00Z`, or for a while such as `90m`."""
         asked: Json = {"params": dict(params or {})}
-        for word, value in (("document", document), ("workflow", workflow), ("name", name)):
+        words = (("document", document), ("workflow", workflow), ("name", name), ("not_before", not_before))
+        for word, value in words:
             if value is not None:
                 asked[word] = value
         # With a key of its own the request can be said again when its answer is lost.

@@ -193,6 +193,25 @@ class WorkerTest(unittest.TestCase):
             self.assertEqual(self.client.log(run, "send"), "[7, 'ada']\n")
         self.assertEqual(beside.error, [])
 
+    def test_a_run_for_later_begins_at_its_moment(self) -> None:
+        beside = InThread(self.service)
+        with beside as worker:
+
+            @worker.handler("make")
+            def make(task: Task) -> None:
+                pass
+
+            beside.start()
+            document = "name: later\nsteps:\n  a: {queue: make}\n"
+            before = time.monotonic()
+            run = self.client.submit(document=document, not_before="2s")
+            self.assertEqual(self.client.run(run).status, "queued")
+            self.assertEqual(self.wait(run).status, "succeeded")
+            self.assertGreaterEqual(time.monotonic() - before, 2)
+            with self.assertRaisesRegex(ApiError, "neither a moment"):
+                self.client.submit(document=document, not_before="noon")
+        self.assertEqual(beside.error, [])
+
     def test_many_tasks_are_taken_and_ended_in_batches(self) -> None:
         beside = InThread(self.service, slots=16)
         with beside as worker:

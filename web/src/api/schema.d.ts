@@ -2531,7 +2531,7 @@ export interface components {
         };
         /** @description A run and its tasks. */
         Run: {
-            /** @description Of one that is `queued` because no live node can take it: why. */
+            /** @description Of one that is `queued` because no live node can take it, or because it is for later: why. */
             cause?: string | null;
             clean_up_until?: components["schemas"]["Moment"] | null;
             /** @description Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout. */
@@ -2552,6 +2552,7 @@ export interface components {
             max_parallel: number;
             /** @description Its steps are executed also where a result of before would do. */
             no_cache?: boolean;
+            not_before?: components["schemas"]["Moment"] | null;
             /** @description The node that owns it, while that lives. */
             owner?: string | null;
             params: Record<string, unknown>;
@@ -2585,13 +2586,14 @@ export interface components {
         };
         /** @description A run in a list. */
         RunSummary: {
-            /** @description Of one that is `queued` because no live node can take it: why. */
+            /** @description Of one that is `queued` because no live node can take it, or because it is for later: why. */
             cause?: string | null;
             /** @description Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout. */
             closing?: string | null;
             finished_at?: components["schemas"]["Moment"] | null;
             first_task_at?: components["schemas"]["Moment"] | null;
             interrupted: boolean;
+            not_before?: components["schemas"]["Moment"] | null;
             /** @description What keeps it paused: `run`, `workflow`, or nothing. */
             paused?: string[];
             reason?: string | null;
@@ -2741,6 +2743,11 @@ export interface components {
              *     start keep to it as well.
              */
             no_cache?: boolean;
+            /**
+             * @description The run waits until this moment, such as 2026-12-24T18:00:00Z, or for this long, such as 90m. Until then
+             *     it counts for nothing under `max_runs`; its `timeout` counts from when it begins.
+             */
+            not_before?: string | null;
             params?: Record<string, unknown>;
             /** @description Nothing of it starts before somebody resumes it, or lets it go on by one level. */
             paused?: boolean;

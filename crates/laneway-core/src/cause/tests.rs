@@ -229,8 +229,7 @@ fn a_cause_is_data_too() {
 #[test]
 fn gates_of_the_run_alone_need_no_more_facts_and_all_others_do() {
     for gate in Gate::ALL {
-        let is_known =
-            matches!(gate, Gate::Needs | Gate::RunAt | Gate::Group | Gate::Level | Gate::MaxParallel);
+        let is_known = matches!(gate, Gate::Needs | Gate::Group | Gate::Level | Gate::MaxParallel);
         assert_eq!(Waits::of_run(*gate).is_some(), is_known, "{gate}");
     }
 }

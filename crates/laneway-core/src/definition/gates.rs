@@ -1,4 +1,4 @@
-//! Keys of the document that hold a task back: locks, orders, limits, `max_runs`, labels and priority. Owns their form;
+//! Keys of the document that hold a task back: locks, orders, limits, `not_before`, `max_runs`, labels and priority. Owns their form;
 //! what they do is decided in `gate/`, `max_runs.rs` and `class.rs`.
 
 use std::collections::HashSet;
@@ -13,12 +13,14 @@ use crate::expression::{Part, Template};
 use crate::key;
 use crate::limit::{Limit, NotALimit};
 use crate::max_runs::{MaxRuns, Strategy};
+use crate::not_before::NotBefore;
 use crate::rank::{HIGHEST_PRIORITY, LEAST_PRIORITY};
 use crate::version::OrderVersion;
 
 const KEY: &str = "a key such as db/orders";
 const LABELS: &str = "a mapping of labels to values, such as {zone: eu}";
 const MAX_RUNS: &str = "a whole number of at least 1, or a mapping such as {limit: 1, strategy: queue}";
+const NOT_BEFORE: &str = "a moment such as 2026-12-24T18:00:00Z, or a delay such as 5m";
 const VERSION: &str = "a version in quotes, such as \"2.10\"";
 
 impl Reader<'_> {
@@ -79,6 +81,20 @@ impl Reader<'_> {
         {
             let hint = format!("{why}; a version is numbers between dots");
             let finding = self.wrong(field, VERSION).hint(hint);
+            self.findings.push(finding);
+            return None;
+        }
+        Some(template)
+    }
+
+    /// A moment or a delay. One that is fixed is checked here, the rest when a run is submitted.
+    pub(super) fn not_before(&mut self, field: Field<'_>) -> Option<Template> {
+        let text = self.word(field, NOT_BEFORE)?;
+        let template = self.at_submit(field, "not_before")?;
+        if is_constant(&template)
+            && let Err(why) = NotBefore::parse(text)
+        {
+            let finding = self.wrong(field, NOT_BEFORE).hint(format!("it is {why}"));
             self.findings.push(finding);
             return None;
         }

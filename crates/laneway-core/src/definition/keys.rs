@@ -56,6 +56,7 @@ pub(super) const STEP: Keys = Keys {
         "lock",
         "order",
         "limits",
+        "not_before",
         "runs_on",
         "prefers",
         "priority",

@@ -70,6 +70,9 @@ pub(super) fn read(reader: &mut Reader<'_>, workflow: &mut Workflow, spans: &Spa
                 "queue" => {
                     "remote workers take single tasks: leave `execution` out, or start it from another workflow"
                 }
+                "not_before" => {
+                    "put it on a step of a run without levels, or submit the run for later: `laneway submit --at`"
+                }
                 _ => "take it off, leave `execution` out, or use `max_runs` for the run as a whole",
             };
             refuse(spans.name, &message, hint);
@@ -89,6 +92,8 @@ fn key_of_its_own(step: &Step) -> Option<&'static str> {
         Some("order")
     } else if !demands.limits.is_empty() {
         Some("limits")
+    } else if demands.not_before.is_some() {
+        Some("not_before")
     } else if step.for_each.is_some() {
         Some("for_each")
     } else if matches!(step.action, Action::Queue { .. }) {

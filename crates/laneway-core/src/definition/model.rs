@@ -131,6 +131,8 @@ pub struct Demands {
     pub order: Option<Order>,
     /// Names of limits, each once.
     pub limits: Vec<String>,
+    /// What it evaluates to is a `NotBefore`. Reads `params` only.
+    pub not_before: Option<Template>,
     /// Labels that a node must have.
     pub runs_on: Vec<(String, String)>,
     /// Labels that a node had better have.
@@ -164,6 +166,7 @@ impl Step {
             lock: None,
             order: None,
             limits: Vec::new(),
+            not_before: None,
             runs_on: Vec::new(),
             prefers: Vec::new(),
             priority: 0,

@@ -376,6 +376,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
                 demands.order = reader.order(field);
             }
             "limits" => demands.limits = reader.limits_of_step(field),
+            "not_before" => demands.not_before = reader.not_before(field),
             "runs_on" => demands.runs_on = reader.labels(field),
             "prefers" => demands.prefers = reader.labels(field),
             "artifacts" => files.artifacts = reader.artifacts(field),

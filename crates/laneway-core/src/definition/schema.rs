@@ -287,6 +287,10 @@ fn step() -> Value {
                 "type": "array", "uniqueItems": true,
                 "items": {"type": "string", "pattern": NAME},
             },
+            "not_before": {
+                "description": "Holds it back until a moment with its offset, such as 2026-12-24T18:00:00Z, or for a delay such as 5m, counted from the end of what it needs, and without needs from the start of the run. ${{ params.NAME }} can stand in it.",
+                "anyOf": [{"type": "string", "pattern": MOMENT}, {"type": "string", "pattern": SPAN}],
+            },
             "runs_on": labels("Labels that a node must have to run it."),
             "prefers": labels("Labels that a node had better have; they only order."),
             "artifacts": {

@@ -44,6 +44,7 @@ pub(super) fn advice(key: &str) -> Option<&'static str> {
         "timeout" => Some("a wait has its own: `wait: {signal: approved, timeout: 24h}`"),
         "retry" => Some("a wait is not tried again; `wait: {timeout: …}` says how long it lasts at most"),
         "lock" | "limits" => Some("a wait holds nothing; put it on the step behind it"),
+        "not_before" => Some("a wait has its own moment: `wait: {until: …}`, or `{for: …}` for a delay"),
         "runs_on" | "prefers" | "priority" | "on_lost" => {
             Some("a wait runs on no node; put it on the step behind it")
         }

@@ -130,6 +130,20 @@ fn run_at_opens_at_its_very_moment() {
 }
 
 #[test]
+fn a_step_starts_at_its_moment_and_behind_its_needs_and_its_retry() {
+    let later = Facts { not_before: Some(Millis(101)), ..open() };
+    assert_eq!(judge(&later), closed(Gate::RunAt, None, Some(101)));
+    assert_eq!(judge(&Facts { not_before: Some(NOW), ..open() }), Verdict::Open);
+    let retried = Facts { run_at: Some(Millis(105)), ..later };
+    assert_eq!(judge(&retried), closed(Gate::RunAt, None, Some(105)));
+    let needy = Facts { counts: Some(counts(1, 0, 0, 0)), ..later };
+    assert_eq!(judge(&needy), closed(Gate::Needs, None, None));
+    assert_eq!(judge(&Facts { is_paused: true, ..later }), closed(Gate::RunAt, None, Some(101)));
+    let skipped = Facts { condition: Some(false), ..later };
+    assert_eq!(judge(&skipped), Verdict::Skip(Reason::Condition), "its `if` is asked before");
+}
+
+#[test]
 fn clean_up_starts_in_a_halted_run_and_for_a_while_in_a_canceled_one() {
     let done = Facts { counts: Some(counts(0, 0, 0, 1)), ..open() };
     for closing in [Closing::Halted, Closing::Aborted] {
@@ -164,6 +178,11 @@ fn any_level() -> impl Strategy<Value = (Level, bool)> {
 const CLOSINGS: [Option<Closing>; 5] =
     [None, Some(Closing::Halted), Some(Closing::Aborted), Some(Closing::Canceled), Some(Closing::RunTimeout)];
 
+/// One around now, or mostly none.
+fn moment() -> impl proptest::strategy::Strategy<Value = Option<Millis>> {
+    prop_oneof![3 => Just(None), 1 => (98..103i64).prop_map(|at| Some(Millis(at)))]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 4000, ..ProptestConfig::default() })]
 
@@ -174,7 +193,7 @@ proptest! {
         // Mostly open, or random facts would hardly ever reach the keys.
         closing in prop_oneof![6 => Just(None), 1 => prop::sample::select(CLOSINGS.to_vec())],
         condition in prop_oneof![4 => Just(None), 3 => Just(Some(true)), 1 => Just(Some(false))],
-        run_at in prop_oneof![3 => Just(None), 1 => (98..103i64).prop_map(|at| Some(Millis(at)))],
+        (run_at, not_before) in (moment(), moment()),
         (is_queued, is_paused, has_node) in (prop::bool::weighted(0.1), prop::bool::weighted(0.1), prop::bool::weighted(0.9)),
         (live, max_parallel) in (0..4u32, 1..4u32),
         (is_no_clean_up, is_cleaning_up, is_led, room) in
@@ -192,6 +211,7 @@ proptest! {
             is_no_clean_up,
             condition,
             run_at,
+            not_before,
             now: NOW,
             live,
             max_parallel,
@@ -211,7 +231,7 @@ proptest! {
             ("max_runs", !is_queued),
             ("needs", facts.counts.is_none_or(|counts| needs(when, counts) == Needs::Met)),
             ("if", condition != Some(false)),
-            ("run_at", run_at.is_none_or(|at| at.0 <= 100)),
+            ("run_at", [run_at, not_before].into_iter().flatten().all(|at| at <= NOW)),
             ("paused", !is_paused),
             ("node", has_node),
             ("group", room.is_none_or(|(live, max)| live < max)),

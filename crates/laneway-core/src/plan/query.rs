@@ -60,6 +60,7 @@ impl Plan {
         self.needs_set(position).is_none()
             && step.condition.is_none()
             && step.wait().is_none()
+            && step.demands().not_before.is_none()
             && !self.is_growing(position)
     }
 

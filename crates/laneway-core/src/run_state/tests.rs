@@ -4,7 +4,7 @@ use super::*;
 use crate::event::{
     Reopening, TaskAvailable, TaskCached, TaskFinished, TaskParked, TaskSignaled, TaskStarted, TasksRemoved,
 };
-use crate::event::{RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
+use crate::event::{RunDue, RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
 
 fn history(facts: Vec<Fact>) -> Vec<Event> {
     let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("a well-formed id");
@@ -16,6 +16,7 @@ fn history(facts: Vec<Fact>) -> Vec<Event> {
         by: "ada".into(),
         parent: None,
         no_cache: false,
+        not_before: None,
     };
     let facts = std::iter::once(submitted.into()).chain(facts);
     (1..).zip(facts).map(|(seq, fact)| Event { run, seq, at: Millis(1000 + seq as i64), fact }).collect()
@@ -346,6 +347,25 @@ fn pauses_that_cannot_have_happened_are_refused() {
         told(vec![paused(PauseScope::Run, &["a"])]),
         Err("event 2: a task that is pending cannot withdraw".into())
     );
+}
+
+#[test]
+fn a_run_for_later_waits_until_it_is_due_or_has_ended() {
+    let later = |facts: Vec<Fact>| {
+        let mut events = history(facts);
+        let Fact::RunSubmitted(submitted) = &mut events[0].fact else { panic!("it comes first") };
+        submitted.not_before = Some(Millis(1002));
+        replay(["a", "b"], &events).map_err(|broken| broken.to_string())
+    };
+    let due = || Fact::from(RunDue {});
+    let at = |facts| later(facts).expect("a good history").not_before;
+    assert_eq!(at(vec![]), Some(Millis(1002)));
+    assert_eq!(at(vec![due()]), None);
+    assert_eq!(at(vec![due(), started()]), None);
+    assert_eq!(at(vec![canceled()]), None);
+    assert!(later(vec![due(), due()]).is_err(), "a moment comes once");
+    assert!(told(vec![due()]).is_err(), "it was for no later moment");
+    assert!(told(vec![started(), due()]).is_err());
 }
 
 #[test]

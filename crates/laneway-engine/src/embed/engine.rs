@@ -347,6 +347,7 @@ impl Engine {
             parent: None,
             no_cache: false,
             end_by: None,
+            not_before: None,
         };
         loop {
             match self.inner.store.submit(submission.clone()).await {

@@ -329,6 +329,7 @@ mod tests {
             parent: None,
             no_cache: false,
             end_by: None,
+            not_before: None,
         };
         let run = store.submit(submission).await.expect("a run");
         let claims = store.claim(Ask { session, run: Some(run), limit: 2, ahead: 0 }).await.expect("claims");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use laneway_core::definition::Placement;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
+use laneway_core::not_before::NotBefore;
 use laneway_core::params;
 use laneway_store::Store;
 use laneway_store::model::Submission;
@@ -34,8 +35,18 @@ pub async fn submit(
     asked: wire::Submit,
     terms: Terms,
 ) -> Answer<wire::Submitted> {
-    let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel, paused, no_cache } =
-        asked;
+    let wire::Submit {
+        document,
+        name,
+        workflow,
+        directory,
+        bundle,
+        params,
+        max_parallel,
+        paused,
+        no_cache,
+        not_before,
+    } = asked;
     if [&name, &workflow, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::Unprocessable, "there is a zero byte in a name"));
     }
@@ -83,6 +94,9 @@ pub async fn submit(
         Some(given) => given,
         None => plan.workflow.max_parallel.map_or(terms.max_parallel, |number| number.get()),
     };
+    let not_before = not_before.map(|text| NotBefore::parse(&text)).transpose();
+    let not_before =
+        not_before.map_err(|why| Problem::new(Code::Unprocessable, format!("`not_before` is {why}")))?;
     let workflow = plan.workflow.name.clone();
     let Terms { session, by, origin, key, .. } = terms;
     let submission = Submission {
@@ -101,6 +115,7 @@ pub async fn submit(
         parent: None,
         no_cache,
         end_by: None,
+        not_before,
     };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })

@@ -125,7 +125,7 @@ fn text(task: &overview::Waiting) -> String {
         (Some(Gate::MaxRuns), _) => "waits for another run of its workflow".to_owned(),
         (Some(Gate::Paused), _) => "waits until it is resumed".to_owned(),
         (Some(Gate::Needs), _) => "waits for the steps it needs".to_owned(),
-        (Some(Gate::RunAt), _) => "waits for its next attempt".to_owned(),
+        (Some(Gate::RunAt), _) => "waits until its moment has come".to_owned(),
         (Some(Gate::Group), _) => "waits for a place among the items of its step".to_owned(),
         (Some(Gate::Level), _) => "waits for its level".to_owned(),
     }

@@ -40,6 +40,9 @@ pub struct Run {
     pub execution: String,
     pub submitted_by: String,
     pub submitted_at: Moment,
+    /// Until when it waits, of one that was submitted for later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Moment>,
     pub started_at: Option<Moment>,
     pub finished_at: Option<Moment>,
     /// Where its steps run.
@@ -77,7 +80,7 @@ pub struct Run {
     /// When its first task started. Before that it waited.
     #[serde(default)]
     pub first_task_at: Option<Moment>,
-    /// Of one that is `queued` because no live node can take it: why.
+    /// Of one that is `queued` because no live node can take it, or because it is for later: why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -204,6 +207,9 @@ pub struct RunSummary {
     pub status: Option<RunStatus>,
     pub reason: Option<String>,
     pub submitted_at: Moment,
+    /// Until when it waits, of one that was submitted for later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Moment>,
     pub started_at: Option<Moment>,
     pub finished_at: Option<Moment>,
     pub submitted_by: String,
@@ -222,7 +228,7 @@ pub struct RunSummary {
     /// When its first task started. Before that it waited.
     #[serde(default)]
     pub first_task_at: Option<Moment>,
-    /// Of one that is `queued` because no live node can take it: why.
+    /// Of one that is `queued` because no live node can take it, or because it is for later: why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -374,6 +380,7 @@ impl Run {
             },
             submitted_by: view.submitted_by.clone(),
             submitted_at: Moment(state.submitted_at),
+            not_before: state.not_before.map(Moment),
             started_at: state.started_at.map(Moment),
             finished_at: state.finished_at.map(Moment),
             directory: view.dir.clone(),
@@ -397,7 +404,7 @@ impl Run {
                 .first_task_at
                 .filter(|_| state.tasks.iter().any(|task| task.attempt > 0))
                 .map(Moment),
-            cause: None,
+            cause: state.not_before.map(cause::run_not_before),
         }
     }
 }
@@ -453,6 +460,7 @@ impl From<&model::RunSummary> for RunSummary {
             status: if run.without_node.is_some() { Some(RunStatus::Queued) } else { run.status },
             reason: run.reason.clone(),
             submitted_at: Moment(run.submitted_at),
+            not_before: run.not_before.map(Moment),
             started_at: run.started_at.map(Moment),
             finished_at: run.finished_at.map(Moment),
             submitted_by: run.submitted_by.clone(),
@@ -462,7 +470,7 @@ impl From<&model::RunSummary> for RunSummary {
             paused: run.paused.iter().map(ToString::to_string).collect(),
             closing: run.closing,
             first_task_at: run.first_task_at.map(Moment),
-            cause: run.without_node.clone(),
+            cause: run.not_before.map(cause::run_not_before).or_else(|| run.without_node.clone()),
         }
     }
 }

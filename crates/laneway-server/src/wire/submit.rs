@@ -47,6 +47,10 @@ pub struct Submit {
     /// start keep to it as well.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_cache: bool,
+    /// The run waits until this moment, such as 2026-12-24T18:00:00Z, or for this long, such as 90m. Until then
+    /// it counts for nothing under `max_runs`; its `timeout` counts from when it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<String>,
 }
 
 /// A run that is there now.

@@ -222,6 +222,30 @@ async fn run_that_has_ended_is_shown_as_it_is_now() {
 
 /// It would wait for ever: no node has the directory and the environment of whoever started it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_for_later_says_until_when_it_waits() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let moment = "2099-01-01T07:00:00.000Z";
+    let asked = json!({ "document": FLOW, "not_before": "2099-01-01T08:00:00+01:00" });
+    let run = run_of(&server.post("/v1/runs", asked).await.json());
+    let told = server.get(&format!("/v1/runs/{run}")).await.json();
+    assert_eq!((&told["status"], &told["not_before"]), (&json!("queued"), &json!(moment)), "{told}");
+    let cause = format!("waits until {moment}, for which it was submitted");
+    assert_eq!(told["cause"], json!(cause));
+    let task = &told["tasks"][0]["cause"];
+    assert_eq!((&task["gate"], &task["text"]), (&json!("not_before"), &json!(format!("its run {cause}"))));
+    let listed = server.get("/v1/runs?status=queued").await.json();
+    assert_eq!(listed["runs"][0]["not_before"], moment, "{listed}");
+    for (when, told) in [("noon", "`not_before` is `noon`, which is neither a moment"), ("5", "add a unit")] {
+        let reply = server.post("/v1/runs", json!({ "document": FLOW, "not_before": when })).await;
+        assert_eq!(reply.refusal().0, 422, "{when}");
+        let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(detail.contains(told), "{when}: {detail}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
     let place = Place::sqlite();
     let server = place.serve().await;
@@ -244,6 +268,7 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         parent: None,
         no_cache: false,
         end_by: None,
+        not_before: None,
     };
     let run = store.submit(submission).await.expect("a run");
     store.cancel(run, "ada", CancelMode::CleanUp).await.expect("canceled");

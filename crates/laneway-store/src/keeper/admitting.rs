@@ -1,8 +1,9 @@
-//! How a run comes to run: submitted, queued behind `max_runs` or started; and how people hold it up and let it go on.
+//! How a run comes to run: submitted, perhaps for later, queued behind `max_runs` or started; and how people hold it up
+//! and let it go on.
 
 use std::sync::Arc;
 
-use laneway_core::event::{PauseScope, RunPaused, RunResumed, RunStarted, RunSubmitted};
+use laneway_core::event::{PauseScope, RunDue, RunPaused, RunResumed, RunStarted, RunSubmitted};
 use laneway_core::gate::Gate;
 use laneway_core::plan::Position;
 use laneway_core::state::{RunMove, RunStatus, TaskMove, TaskStatus};
@@ -14,6 +15,7 @@ use crate::model::Submission;
 impl<F: Facts> Keeper<F> {
     /// The run and all of its tasks are there, and nothing of it has started. `pause` is that of its workflow.
     pub(crate) fn submitted(&mut self, submission: &Submission, pause: Option<Pause>) {
+        let not_before = submission.waits_until(self.now);
         self.append(RunSubmitted {
             workflow: submission.plan.workflow.name.clone(),
             version: submission.plan.version.clone(),
@@ -22,7 +24,9 @@ impl<F: Facts> Keeper<F> {
             by: submission.by.clone(),
             parent: submission.parent.clone(),
             no_cache: submission.no_cache,
+            not_before,
         });
+        self.run.not_before = not_before;
         self.run.deadline_at = submission.end_by;
         if submission.is_paused {
             let by = submission.by.clone();
@@ -40,6 +44,18 @@ impl<F: Facts> Keeper<F> {
         self.run.pauses.sort_unstable_by_key(|pause| pause.scope);
     }
 
+    /// The moment has come for which the run was submitted: it is admitted as if it were submitted now.
+    /// Returns whether that is new: another node may have been faster, or a person may have canceled it.
+    pub(crate) fn come_due(&mut self) -> bool {
+        let is_due = self.run.not_before.is_some_and(|at| at <= self.now);
+        if !is_due || self.run.status != RunStatus::Queued {
+            return false;
+        }
+        self.run.not_before = None;
+        self.append(RunDue {});
+        true
+    }
+
     /// There is room for the run.
     pub(crate) fn begin(&mut self) -> Result<(), F::Error> {
         let node = match self.run.owner {
@@ -48,6 +64,7 @@ impl<F: Facts> Keeper<F> {
         };
         self.append(RunStarted { node });
         self.run.status = self.run.status.next(RunMove::Start)?;
+        self.run.not_before = None;
         self.run.started_at = Some(self.now);
         let head = Arc::clone(&self.head);
         let of_timeout = head.plan.workflow.timeout.map(|timeout| self.now.after(timeout));

@@ -7,10 +7,13 @@ use laneway_core::definition::When;
 use laneway_core::event::TaskAvailable;
 use laneway_core::expression::Scope;
 use laneway_core::gate::{self, Counts, Facts as GateFacts, Gate, Needs, Verdict, Wait};
+use laneway_core::key;
+use laneway_core::not_before::{self, Ended};
 use laneway_core::plan::Position;
 use laneway_core::rank;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskMove, TaskStatus};
+use laneway_core::time::Millis;
 use laneway_torture::{Bug, has};
 use serde_json::{Map, Value, json};
 
@@ -237,6 +240,7 @@ impl<F: Facts> Keeper<F> {
         }
         // Asked once, when the needs are met: behind that gate the answer is known to be yes.
         let condition = if is_met && closed == Some(Gate::Needs) { self.condition(position)? } else { None };
+        let not_before = if is_met { self.not_before(position)? } else { None };
         let facts = GateFacts {
             when,
             counts,
@@ -245,6 +249,7 @@ impl<F: Facts> Keeper<F> {
             is_no_clean_up: self.is_no_clean_up(position),
             condition,
             run_at,
+            not_before,
             is_queued: self.run.status == RunStatus::Queued,
             is_paused: self.is_paused(),
             has_node: is_wait || self.has_node(class)?,
@@ -303,6 +308,28 @@ impl<F: Facts> Keeper<F> {
             with_item(&mut scope, read_item(item.as_deref())?, index);
         }
         Ok(condition.holds(&scope).ok())
+    }
+
+    /// The moment before which a step does not start. Depends on its document and on how its needs have
+    /// ended, and on nothing that changes later: a lost or retried task does not wait a second time.
+    fn not_before(&mut self, position: Position) -> Result<Option<Millis>, F::Error> {
+        let head = Arc::clone(&self.head);
+        // Items start with their step.
+        if head.plan.item(position).is_some() {
+            return Ok(None);
+        }
+        let step = head.plan.step(position);
+        // `key::bind` has refused at submit what cannot be read.
+        let Some(not_before) = key::not_before(step, &head.params).ok().flatten() else { return Ok(None) };
+        let needs = head.plan.needs.get(position as usize).map_or(&[][..], Vec::as_slice);
+        self.facts.prepare(needs, &[])?;
+        let mut ended = Vec::with_capacity(needs.len());
+        for need in needs {
+            let task = self.task(*need)?;
+            ended.extend(task.finished_at.map(|at| Ended { status: task.status, reason: task.reason, at }));
+        }
+        let base = not_before::base(step.when, ended.into_iter()).or(self.run.started_at);
+        Ok(Some(not_before.moment(base.unwrap_or(self.now))))
     }
 
     /// What expressions see that read these steps.

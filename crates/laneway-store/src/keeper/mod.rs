@@ -335,6 +335,7 @@ impl<F: Facts> Keeper<F> {
         self.run.status = self.run.status.next(step)?;
         self.run.reason.clone_from(&reason);
         self.run.finished_at = Some(self.now);
+        self.run.not_before = None;
         // Of a run that was canceled it says how long its hooks have. None start that have no time
         // (`firings_add`).
         if !self.is_canceling() {

@@ -32,6 +32,8 @@ pub(crate) struct RunRow {
     pub(crate) closing: Option<Closing>,
     /// The session to which a local run belongs.
     pub(crate) owner: Option<SessionId>,
+    /// Until when it waits, of one that was submitted for later.
+    pub(crate) not_before: Option<Millis>,
     pub(crate) started_at: Option<Millis>,
     pub(crate) finished_at: Option<Millis>,
     /// When its `timeout` passes; of one that is being canceled, or was, until when it may clean

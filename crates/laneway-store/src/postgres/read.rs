@@ -267,6 +267,7 @@ fn run_row(found: &Row, head: &Head) -> Done<RunState> {
         closing,
         clean_up_until: row::moment(found, 11)?.filter(|_| closing.is_some_and(Closing::is_canceling)),
         submitted_at: Millis(found.try_get(5)?),
+        not_before: row::moment(found, 12)?,
         started_at: row::moment(found, 6)?,
         finished_at: row::moment(found, 7)?,
         last_event: row::number(found, 8)?,

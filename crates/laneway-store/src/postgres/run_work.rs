@@ -736,6 +736,7 @@ fn run_row(found: &Row) -> Done<RunRow> {
         reason: row::maybe_text(found, 2)?,
         closing: row::maybe_word(found, 3, "closing of a run", Closing::parse)?,
         owner: row::maybe_word(found, 4, "owner of a run", SessionId::parse)?,
+        not_before: row::moment(found, 16)?,
         started_at: row::moment(found, 5)?,
         finished_at: row::moment(found, 6)?,
         deadline_at: row::moment(found, 7)?,

@@ -198,6 +198,7 @@ struct Runs {
     unsettled: Numbers,
     pauses: MaybeTexts,
     levels: MaybeTexts,
+    not_before: MaybeNumbers,
 }
 
 impl Columns {
@@ -448,7 +449,7 @@ impl Columns {
             flight.ask(
                 sql!(
                     "run_save", INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY
+                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY
                 ),
                 self.runs.values(),
             );
@@ -748,6 +749,7 @@ impl Runs {
         self.unsettled.push(i64::from(run.unsettled));
         self.pauses.push(pauses_text(&run.pauses));
         self.levels.push(levels_text(run.levels.as_ref()));
+        self.not_before.push(run.not_before.map(|at| at.0));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -764,6 +766,7 @@ impl Runs {
             &self.unsettled,
             &self.pauses,
             &self.levels,
+            &self.not_before,
         ]
     }
 }

@@ -263,6 +263,7 @@ fn summary(found: &Row) -> Done<Option<RunSummary>> {
         paused,
         first_task_at: None,
         without_node: None,
+        not_before: row::moment(found, 13)?,
     }))
 }
 

@@ -37,7 +37,7 @@ pub(super) async fn of_run(
     part: Option<&Part>,
 ) -> Done<Vec<Option<Waits>>> {
     let (of_the_run, owner) = of_the_run(link, head).await?;
-    let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
+    let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_) | Waits::NotBefore(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
     let mut look = Look { link, shelf, head, of_the_run, owner, lines: HashMap::new() };
     let mut waits = Vec::new();
@@ -84,12 +84,15 @@ struct Stand {
     gate_key: Option<String>,
 }
 
-/// Why nothing of a run starts: it is queued, or somebody paused it. And the node that owns it.
+/// Why nothing of a run starts: it is for later, it is queued, or a person paused it. And the node that owns it.
 async fn of_the_run(link: &Link, head: &Head) -> Done<(Option<Waits>, Option<String>)> {
     let Some(found) = link.row(sql!("run_held_up", INT8), &[&head.no]).await? else {
         return Ok((None, None));
     };
     let owner = row::maybe_text(&found, 2)?;
+    if let Some(at) = row::moment(&found, 3)? {
+        return Ok((Some(Waits::NotBefore(at)), owner));
+    }
     if row::text(&found, 0)? == RunStatus::Queued.as_str() {
         return Ok((Some(queued(link, head).await?), owner));
     }
@@ -137,7 +140,8 @@ impl Look<'_> {
         let keys = stand.keys.clone();
         Ok(match gate {
             Gate::MaxParallel if self.is_unbound() => Some(Waits::FirstTask),
-            Gate::Needs | Gate::RunAt | Gate::Group | Gate::Level | Gate::MaxParallel => Waits::of_run(gate),
+            Gate::Needs | Gate::Group | Gate::Level | Gate::MaxParallel => Waits::of_run(gate),
+            Gate::RunAt => Some(Waits::RunAt { until: stand.wake_at }),
             // Of a run as a whole, and told by it.
             Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
             Gate::Node => self.nodes(stand.class).await?,

@@ -322,6 +322,7 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         closing,
         clean_up_until: millis(11)?.filter(|_| closing.is_some_and(Closing::is_canceling)),
         submitted_at: Millis(row.get(5)?),
+        not_before: millis(12)?,
         started_at: millis(6)?,
         finished_at: millis(7)?,
         last_event: row.get(8)?,

@@ -266,7 +266,7 @@ fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
         .connection
         .prepare_cached(sql!("run_load"))?
         .query_row([head.no], |row| {
-            let is_set_aside: bool = row.get(11)?;
+            let is_set_aside: bool = row.get(12)?;
             Ok((run_row(row), is_set_aside))
         })
         .optional()?;
@@ -285,6 +285,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         reason: row.get(1)?,
         closing: word(row, 2, "closing of a run", Closing::parse)?,
         owner: word(row, 3, "owner of a run", SessionId::parse)?,
+        not_before: millis(row, 11)?,
         started_at: millis(row, 4)?,
         finished_at: millis(row, 5)?,
         deadline_at: millis(row, 6)?,
@@ -535,7 +536,8 @@ fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         run.last_event,
         run.unsettled,
         pauses_text(&run.pauses),
-        levels_text(run.levels.as_ref())
+        levels_text(run.levels.as_ref()),
+        run.not_before.map(|at| at.0)
     ])?;
     if run.status.is_final() && !changes.was.status.is_final() {
         txn.connection.prepare_cached(sql!("firings_add"))?.execute([no])?;

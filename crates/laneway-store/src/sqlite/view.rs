@@ -215,6 +215,7 @@ fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
         paused,
         first_task_at: None,
         without_node: None,
+        not_before: row.get::<_, Option<i64>>(13)?.map(Millis),
     };
     Ok(Some((row.get(0)?, row.get(9).unwrap_or_default(), run)))
 }

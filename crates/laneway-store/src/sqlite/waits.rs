@@ -34,7 +34,7 @@ pub(super) fn of_run(
     part: Option<&Part>,
 ) -> Done<Vec<Option<Waits>>> {
     let (of_the_run, owner) = of_the_run(connection, head)?;
-    let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
+    let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_) | Waits::NotBefore(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
     let mut look = Look { connection, plans, head, of_the_run, owner, lines: HashMap::new() };
     // A pinned run that nobody has begun is anybody's as well.
@@ -81,13 +81,17 @@ pub(super) fn of_run(
     Ok(waits)
 }
 
-/// Why nothing of a run starts: it is queued, or somebody paused it. And the node that owns it.
+/// Why nothing of a run starts: it is for later, it is queued, or a person paused it. And the node that owns it.
 fn of_the_run(connection: &Connection, head: &Head) -> Done<(Option<Waits>, Option<String>)> {
-    let (status, pauses, owner): (String, Option<String>, Option<String>) = connection
-        .prepare_cached(sql!("run_held_up"))?
-        .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let (status, pauses, owner, not_before): (String, Option<String>, Option<String>, Option<i64>) =
+        connection
+            .prepare_cached(sql!("run_held_up"))?
+            .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let owner: Option<String> =
         connection.prepare_cached(sql!("session_node"))?.query_row([owner], |row| row.get(0)).optional()?;
+    if let Some(at) = not_before {
+        return Ok((Some(Waits::NotBefore(Millis(at))), owner));
+    }
     if status == RunStatus::Queued.as_str() {
         return Ok((Some(queued(connection, head)?), owner));
     }
@@ -143,7 +147,8 @@ impl Look<'_> {
     ) -> Done<Option<Waits>> {
         Ok(match gate {
             Gate::MaxParallel if self.is_unbound() => Some(Waits::FirstTask),
-            Gate::Needs | Gate::RunAt | Gate::Group | Gate::Level | Gate::MaxParallel => Waits::of_run(gate),
+            Gate::Needs | Gate::Group | Gate::Level | Gate::MaxParallel => Waits::of_run(gate),
+            Gate::RunAt => Some(Waits::RunAt { until: wake_at }),
             // Of a run as a whole, and told by it.
             Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
             Gate::Node => self.nodes(class)?,

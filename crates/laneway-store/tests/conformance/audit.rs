@@ -36,7 +36,8 @@ pub(crate) async fn check(store: &dyn Store, run: RunId) {
     let plan = store.plan(&stored.version).await.expect("a plan");
     check_replay(&plan, &events, &stored);
     let elsewhere = |cause: &Option<Cause>| {
-        cause.as_ref().is_some_and(|cause| Gate::parse(cause.gate).is_some_and(is_behind_others))
+        let is_so = |gate: &str| gate == "not_before" || Gate::parse(gate).is_some_and(is_behind_others);
+        cause.as_ref().is_some_and(|cause| is_so(cause.gate))
     };
     let outside = Outside {
         held_ahead: held_ahead(store, run).await,
@@ -82,7 +83,7 @@ fn check_levels(plan: &Plan, state: &RunState, outside: &Outside) {
 struct Outside {
     /// Somebody has claimed them, and to everybody else they wait for their place.
     held_ahead: Vec<Position>,
-    /// By position: whether it waits for something that is not of its run.
+    /// By position: whether it waits for something that is not of its run, or for its moment.
     behind_others: Vec<bool>,
     /// How many may be live.
     places: usize,

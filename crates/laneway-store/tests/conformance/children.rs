@@ -102,6 +102,7 @@ fn submission_of(node: &Node, wanted: &WantedRun, document: &str) -> Submission 
         key: Some(wanted.parent.key()),
         no_cache: wanted.no_cache,
         end_by: None,
+        not_before: None,
         parent: Some(wanted.parent.clone()),
         ..submission(document, serde_json::Value::Object(wanted.params.clone()), node.session)
     }

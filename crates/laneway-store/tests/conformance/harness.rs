@@ -514,6 +514,7 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         parent: None,
         no_cache: false,
         end_by: None,
+        not_before: None,
     }
 }
 

@@ -37,6 +37,7 @@ mod lives;
 mod looking;
 mod model;
 mod nodes;
+mod not_before;
 mod pinned;
 mod pools;
 mod postgres;

@@ -42,11 +42,19 @@ pub(crate) struct Args {
     /// Make the run, and start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     paused: bool,
+    /// Refused in words: what is for later is for workers.
+    #[arg(long, value_name = "WHEN", hide = true)]
+    at: Option<String>,
     #[command(flatten)]
     drive: DriveArgs,
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    if let Some(at) = &args.at {
+        return Err(Refusal::new("`laneway run` starts at once, and has no `--at`")
+            .hint(format!("`laneway submit --at {at}` makes a run for later, which `laneway worker` takes"))
+            .into());
+    }
     if let Some(name) = &args.resume {
         let (store, run) = context.find(name).await?;
         let seen = Face::Store(Arc::clone(&store)).run(&run.to_string()).await?;
@@ -138,6 +146,7 @@ impl Start {
             parent: None,
             no_cache: self.no_cache,
             end_by: None,
+            not_before: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use comfy_table::Cell;
 use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
 use laneway_server::wire::RunSummary;
 use serde_json::{Map, Value};
 
@@ -50,6 +51,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         for (cause, count) in queued(&runs) {
             printer.note(&format!("{} queued: {}", text::count(count, "run"), text::told(cause)));
         }
+        if let Some(later) = for_later(&runs) {
+            printer.note(&later);
+        }
         if runs.len() == limit {
             printer.note(&format!("the newest {}; --limit shows more", limit));
         }
@@ -63,10 +67,21 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 /// Why runs are queued that no live node can take, each reason once.
 fn queued(runs: &[RunSummary]) -> BTreeMap<&str, u64> {
     let mut causes = BTreeMap::new();
-    for cause in runs.iter().filter_map(|run| run.cause.as_deref()) {
+    let now = runs.iter().filter(|run| run.not_before.is_none());
+    for cause in now.filter_map(|run| run.cause.as_deref()) {
         *causes.entry(cause).or_default() += 1;
     }
     causes
+}
+
+/// How many runs wait for a moment that their caller named, and when the first of them begins.
+fn for_later(runs: &[RunSummary]) -> Option<String> {
+    let moments: Vec<Millis> = runs.iter().filter_map(|run| Some(run.not_before?.0)).collect();
+    let first = text::date(*moments.iter().min()?);
+    Some(match moments.len() {
+        1 => format!("1 run is for later, and begins at {first}"),
+        count => format!("{count} runs are for later, the first begins at {first}"),
+    })
 }
 
 fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {

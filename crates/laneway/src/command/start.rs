@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use laneway_core::definition::{self, Source};
+use laneway_core::not_before::NotBefore;
 use laneway_server::client::Client;
 use laneway_server::wire;
 
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     /// Start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on
     #[arg(long, conflicts_with_all = ["wait", "dry_run"])]
     paused: bool,
+    /// Let it wait until a moment such as 2026-12-24T18:00:00Z, or for a while such as 90m
+    #[arg(long, value_name = "WHEN", conflicts_with_all = ["wait", "dry_run"], value_parser = submit::not_before)]
+    at: Option<NotBefore>,
     /// Show what would run, without running it
     #[arg(long)]
     dry_run: bool,
@@ -92,8 +96,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             .into());
     }
     submit::refuse_local(&start)?;
-    let submitted = submit::hand_over(store.as_ref(), start, (args.key, args.paused)).await?;
-    submit::tell(context, &submitted, None, args.drive.json)
+    let submitted = submit::hand_over(store.as_ref(), start, (args.key, args.paused, args.at)).await?;
+    submit::tell(context, &submitted, (None, args.at), args.drive.json)
 }
 
 /// The same through a server, whose workers run it.
@@ -113,11 +117,12 @@ async fn through(context: &Context, client: Client, args: Args) -> anyhow::Resul
         max_parallel: args.max_parallel.map(NonZeroU32::get),
         paused: args.paused,
         no_cache: args.drive.no_cache,
+        not_before: args.at.as_ref().map(ToString::to_string),
         ..wire::Submit::default()
     };
     let submitted = client.submit(&asked, args.key.as_deref()).await?;
     if !args.wait {
-        return submit::tell(context, &submitted, None, args.drive.json);
+        return submit::tell(context, &submitted, (None, args.at), args.drive.json);
     }
     let told = Told { after: 0, is_json: args.drive.json, follow: true };
     let status = events::tell(context, &Face::Server(client), submitted.run, told).await?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use laneway_core::definition::{Placement, Workspace};
 use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_core::not_before::NotBefore;
 use laneway_core::plan::Plan;
 use laneway_server::wire;
 use laneway_store::model::{NewSession, Submission};
@@ -17,11 +18,12 @@ use super::run::Start;
 use crate::document::{Files, ParamArgs};
 use crate::exit::{Exit, Refusal};
 use crate::settings::count;
-use crate::{deed, env};
+use crate::{deed, env, text};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  laneway submit nightly.yaml -p date=2026-11-15\n  laneway submit nightly.yaml --key nightly-2026-11-15\n\n\
+    after_help = "Example:\n  laneway submit nightly.yaml -p date=2026-11-15\n  laneway submit nightly.yaml --key nightly-2026-11-15\n  \
+    laneway submit nightly.yaml --at 2026-11-16T02:00:00+01:00\n\n\
     `laneway worker` takes the tasks of such runs. With a key that was used before, nothing new is made; with another document\n\
     or other parameters than before it is an error that says what differs."
 )]
@@ -41,6 +43,9 @@ pub(crate) struct Args {
     /// Start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on
     #[arg(long)]
     paused: bool,
+    /// Let it wait until a moment such as 2026-12-24T18:00:00Z, or for a while such as 90m
+    #[arg(long, value_name = "WHEN", value_parser = not_before)]
+    at: Option<NotBefore>,
     /// Execute every step, also those whose result was recorded before; what comes of them is recorded anew
     #[arg(long)]
     no_cache: bool,
@@ -69,10 +74,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             max_parallel: args.max_parallel.map(NonZeroU32::get),
             paused: args.paused,
             no_cache: args.no_cache,
+            not_before: args.at.as_ref().map(ToString::to_string),
             ..wire::Submit::default()
         };
         let submitted = client.submit(&submit, args.key.as_deref()).await?;
-        return tell(context, &submitted, brought.as_ref(), args.json);
+        return tell(context, &submitted, (brought.as_ref(), args.at), args.json);
     }
     let store = context.open_or_create()?;
     let brought = match works_in_place(&start.plan) {
@@ -80,8 +86,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         false => Some(bring(context, &Target::Store(Arc::clone(&store)), &args, &dir).await?),
     };
     start.bundle = brought.as_ref().map(|brought| brought.hash.clone());
-    let submitted = hand_over(store.as_ref(), start, (args.key, args.paused)).await?;
-    tell(context, &submitted, brought.as_ref(), args.json)
+    let submitted = hand_over(store.as_ref(), start, (args.key, args.paused, args.at)).await?;
+    tell(context, &submitted, (brought.as_ref(), args.at), args.json)
 }
 
 /// Whether steps work in a directory that nodes have already, so that no files go with the run.
@@ -113,26 +119,32 @@ pub(super) fn key(text: &str) -> Result<String, String> {
     submission_key::check(text).map(|()| text.to_owned())
 }
 
+/// A moment or a delay.
+pub(super) fn not_before(text: &str) -> Result<NotBefore, String> {
+    NotBefore::parse(text).map_err(|why| format!("it is {why}"))
+}
+
 /// Submits a run that any node takes.
 pub(super) async fn hand_over(
     store: &dyn Store,
     start: Start,
-    (key, is_paused): (Option<String>, bool),
+    (key, is_paused, not_before): (Option<String>, bool, Option<NotBefore>),
 ) -> anyhow::Result<wire::Submitted> {
     let workflow = start.plan.workflow.name.clone();
     let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
     let origin = Some(deed::ORIGIN.to_owned());
-    let submission = Submission { is_shared: true, is_paused, key, origin, ..start.submission(session) };
+    let submission =
+        Submission { is_shared: true, is_paused, key, origin, not_before, ..start.submission(session) };
     let submitted = store.submit(submission).await;
     store.retire(session, Leaving::because(LeaveReason::Done)).await?;
     Ok(wire::Submitted { run: submitted?, workflow })
 }
 
-/// Says which run was submitted, and with which files where it brought some.
+/// Says which run was submitted, for when, and with which files where it brought some.
 pub(super) fn tell(
     context: &Context,
     submitted: &wire::Submitted,
-    brought: Option<&Brought>,
+    (brought, not_before): (Option<&Brought>, Option<NotBefore>),
     is_json: bool,
 ) -> anyhow::Result<Exit> {
     match brought {
@@ -141,6 +153,13 @@ pub(super) fn tell(
         Some(_) | None => {
             let short = submitted.run.short();
             context.printer.line(&format!("run {short} of {} submitted", submitted.workflow))?;
+            match not_before {
+                Some(NotBefore::At(moment)) => {
+                    context.printer.note(&format!("it begins at {}", text::date(moment)));
+                }
+                Some(delay @ NotBefore::After(_)) => context.printer.note(&format!("it begins in {delay}")),
+                None => {}
+            }
             context.printer.note(&format!("`laneway show {short}` shows it"));
         }
     }

@@ -13,7 +13,12 @@ use crate::text;
 /// about to start.
 pub(crate) fn sentence(event: &Event) -> Option<String> {
     Some(match &event.fact {
-        Fact::RunSubmitted(f) => format!("run {} of {} submitted", event.run.short(), f.workflow),
+        Fact::RunSubmitted(f) => {
+            let later = f.not_before.map(|at| format!(", to begin at {}", text::date(at)));
+            let later = later.unwrap_or_default();
+            format!("run {} of {} submitted{later}", event.run.short(), f.workflow)
+        }
+        Fact::RunDue(_) => format!("run {} is due", event.run.short()),
         // What they tell is seen by the tasks.
         Fact::LevelCommitted(f) => {
             format!("level {} of run {} counts: {}", f.level, event.run.short(), listed(&f.steps))

@@ -123,6 +123,7 @@ impl Tally {
             | Fact::RunCanceling(_)
             | Fact::RunPaused(_)
             | Fact::RunResumed(_)
+            | Fact::RunDue(_)
             | Fact::TaskAvailable(_)
             | Fact::TaskSignaled(_)
             | Fact::ChildRunStarted(_)

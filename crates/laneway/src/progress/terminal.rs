@@ -92,6 +92,7 @@ impl Terminal {
             | Fact::RunReleased(_)
             | Fact::RunPaused(_)
             | Fact::RunResumed(_)
+            | Fact::RunDue(_)
             | Fact::ChildRunStarted(_)
             | Fact::TaskSignaled(_)
             | Fact::RunReopened(_) => palette.dim(&format!("  {}", told(event))),

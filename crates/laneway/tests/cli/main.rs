@@ -22,6 +22,7 @@ mod interrupt;
 mod levels;
 mod looking_back;
 mod migrate;
+mod not_before;
 mod place;
 mod postgres;
 mod private;

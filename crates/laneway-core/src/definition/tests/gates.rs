@@ -7,7 +7,7 @@ use crate::limit::Limit;
 use crate::max_runs::{MaxRuns, Strategy};
 
 const GATED: &str = r#"
-params: {db: {type: string, required: true}, version: {type: string, required: true}}
+params: {db: {type: string, required: true}, version: {type: string, required: true}, after: {type: string}}
 max_runs: {limit: 2, strategy: replace}
 placement: pinned
 limits: {warehouse: 3, api: 100/1m}
@@ -17,6 +17,7 @@ steps:
     lock: db/${{ params.db }}
     order: {key: db/orders, version: "2.${{ params.version }}"}
     limits: [warehouse, other]
+    not_before: ${{ params.after }}
     runs_on: {zone: eu, cores: 8, gpu: true, kubernetes.io/arch: arm64}
     prefers: {disk: ssd}
     priority: -5
@@ -41,6 +42,7 @@ fn what_holds_a_step_back_is_read() {
             lock: Some(template("db/${{ params.db }}")),
             order: Some(Order { key: template("db/orders"), version: template("2.${{ params.version }}") }),
             limits: vec!["warehouse".into(), "other".into()],
+            not_before: Some(template("${{ params.after }}")),
             runs_on: labels(&[
                 ("zone", "eu"),
                 ("cores", "8"),

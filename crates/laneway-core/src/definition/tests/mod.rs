@@ -152,7 +152,7 @@ fn windows_line_ends_and_a_byte_order_mark_change_nothing() {
 #[test]
 fn errors_are_given_as_json_too() {
     let refusal = compile(&source("steps: {a: {run: make, a: 1}, a: {run: x}}")).expect_err("two errors");
-    insta::assert_snapshot!(refusal.to_json(), @r#"{"file":"flow.yaml","errors":[{"message":"a step has no key `a`","line":1,"column":24,"start":23,"end":24,"hint":"the keys are: run, command, args, shell, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, isolate, on_conflict, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description","note":null},{"message":"the key `a` is given twice","line":1,"column":31,"start":30,"end":31,"hint":null,"note":{"message":"first given here","line":1,"column":9}}],"more":0}"#);
+    insta::assert_snapshot!(refusal.to_json(), @r#"{"file":"flow.yaml","errors":[{"message":"a step has no key `a`","line":1,"column":24,"start":23,"end":24,"hint":"the keys are: run, command, args, shell, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, not_before, runs_on, prefers, priority, artifacts, inputs, isolate, on_conflict, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description","note":null},{"message":"the key `a` is given twice","line":1,"column":31,"start":30,"end":31,"hint":null,"note":{"message":"first given here","line":1,"column":9}}],"more":0}"#);
 }
 
 /// Any document as a JSON value.

@@ -209,7 +209,7 @@ steps: {a: {run: make, "\e[31mred": 1}}
     1 | steps: {a: {run: make, "\e[31mred": 1}}
       |                        ^^^^^^^^^^^
       |
-      = help: the keys are: run, command, args, shell, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, isolate, on_conflict, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description
+      = help: the keys are: run, command, args, shell, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, not_before, runs_on, prefers, priority, artifacts, inputs, isolate, on_conflict, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description
     "#);
 }
 

@@ -31,6 +31,7 @@ fn submission(dir: &std::path::Path, session: SessionId, workflow: &str) -> Subm
         parent: None,
         no_cache: false,
         end_by: None,
+        not_before: None,
     }
 }
 

@@ -4,6 +4,6 @@ SELECT no, status, reason, closing, owner, started_at, finished_at, deadline_at,
        quarantine.run_no IS NOT NULL,
        greatest(coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint),
                 (SELECT at FROM events WHERE events.run_no = runs.no AND seq = last_event)),
-       coalesce(what, ''), coalesce(why, ''), pauses, levels
+       coalesce(what, ''), coalesce(why, ''), pauses, levels, not_before
 FROM runs LEFT JOIN quarantine ON quarantine.run_no = runs.no
 WHERE no = ANY ($1);

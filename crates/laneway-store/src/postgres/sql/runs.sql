@@ -4,7 +4,7 @@
 -- begins; $8: down to this one.
 -- Locks nothing.
 SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner, placement,
-       closing, pauses
+       closing, pauses, not_before
 FROM runs
 WHERE is_visible AND ($1::text[] IS NULL OR status = ANY ($1)) AND $2::text IS NULL
   AND no < CASE WHEN $4::text IS NULL THEN 9223372036854775807 ELSE (SELECT behind.no FROM runs AS behind WHERE behind.id = $4) END

@@ -1,6 +1,6 @@
 -- The same among the runs of one workflow ($2). Locks nothing. Index: runs_by_workflow.
 SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner, placement,
-       closing, pauses
+       closing, pauses, not_before
 FROM runs
 WHERE is_visible AND ($1::text[] IS NULL OR status = ANY ($1)) AND workflow = $2
   AND no < CASE WHEN $4::text IS NULL THEN 9223372036854775807 ELSE (SELECT behind.no FROM runs AS behind WHERE behind.id = $4) END

@@ -1,5 +1,5 @@
-//! `submit` of runs that concern nobody else: no lock, no order, no limit, no bound on the runs of a workflow, no key of the
-//! caller's. However many come at the same time, they are one transaction of two round trips, and one sync of the disk.
+//! `submit` of runs that concern nobody else: no lock, no order, no limit, no moment, no bound on the runs of a workflow,
+//! no key of the caller's. However many come at the same time, they are one transaction of two round trips, and one sync of the disk.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -28,12 +28,16 @@ pub(in crate::postgres) fn is_plain(submission: &Submission) -> bool {
     let asks_nothing = || {
         workflow.steps.iter().all(|step| {
             let demands = step.demands();
-            demands.lock.is_none() && demands.order.is_none() && demands.limits.is_empty()
+            demands.lock.is_none()
+                && demands.order.is_none()
+                && demands.limits.is_empty()
+                && demands.not_before.is_none()
         })
     };
     submission.max_parallel > 0
         && submission.key.is_none()
         && submission.parent.is_none()
+        && submission.not_before.is_none()
         && submission.placement() != Placement::Pinned
         && workflow.max_runs.is_none()
         && workflow.limits.is_empty()

@@ -61,6 +61,7 @@ impl New<'_> {
             reason: None,
             closing: None,
             owner: (!self.submission.is_shared).then_some(self.submission.session),
+            not_before: None,
             started_at: None,
             finished_at: None,
             deadline_at: None,
@@ -132,6 +133,7 @@ struct NewRuns {
     parent: Vec<Option<String>>,
     root_no: Vec<Option<i64>>,
     no_cache: Vec<bool>,
+    not_before: Vec<Option<i64>>,
 }
 
 impl NewRows {
@@ -227,7 +229,8 @@ impl NewRows {
                 TEXT_ARRAY,
                 TEXT_ARRAY,
                 INT8_ARRAY,
-                BOOL_ARRAY
+                BOOL_ARRAY,
+                INT8_ARRAY
             ),
             runs.values(),
         );
@@ -298,6 +301,7 @@ impl NewRuns {
         self.parent.push(parent_text(head.parent.as_ref()));
         self.root_no.push(new.root_no);
         self.no_cache.push(head.no_cache);
+        self.not_before.push(millis(made.not_before));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -332,6 +336,7 @@ impl NewRuns {
             &self.parent,
             &self.root_no,
             &self.no_cache,
+            &self.not_before,
         ]
     }
 }

@@ -10,7 +10,7 @@ use laneway_core::plan::Position;
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
-use super::on_run;
+use super::{on_run, submit};
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::link::{Link, sql};
@@ -19,10 +19,12 @@ use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 
-/// A run about which time has something to say: its timeout passed, or the moment of some of its tasks has come.
+/// A run about which time has something to say: its timeout passed, or its moment has come, or that of some of its tasks.
 #[derive(Debug, Clone)]
 pub(in crate::postgres) struct DueRun {
     run: RunId,
+    /// It was submitted for a moment that has come.
+    is_to_begin: bool,
     positions: BTreeSet<Position>,
 }
 
@@ -50,10 +52,14 @@ pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>) -> Done<V
     let mut flight = link.flight();
     flight.ask(sql!("promote_overdue_runs", INT8), vec![&now]);
     flight.ask(sql!("promote_due", INT8), vec![&now]);
+    flight.ask(sql!("promote_due_runs", INT8), vec![&now]);
     let answers = flight.land().await?;
     let rows = |at: usize| answers.get(at).into_iter().flatten();
-    let named = |found: &Row| Ok(DueRun { run: run_of(found)?.1, positions: BTreeSet::new() });
+    let named =
+        |found: &Row| Ok(DueRun { run: run_of(found)?.1, is_to_begin: false, positions: BTreeSet::new() });
     let overdue: Vec<DueRun> = rows(0).map(named).collect::<Done<_>>()?;
+    let to_begin = rows(2).map(|found| Ok(DueRun { is_to_begin: true, ..named(found)? }));
+    let to_begin: Vec<DueRun> = to_begin.collect::<Done<_>>()?;
     let mut with_tasks: BTreeMap<i64, DueRun> = BTreeMap::new();
     for found in rows(1) {
         let no = found.try_get(0)?;
@@ -64,11 +70,14 @@ pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>) -> Done<V
         let position = row::number(found, 2).map_err(|failure| failure.about(no, of_run.run))?;
         of_run.positions.insert(position);
     }
-    Ok(overdue.into_iter().chain(with_tasks.into_values()).collect())
+    Ok(overdue.into_iter().chain(to_begin).chain(with_tasks.into_values()).collect())
 }
 
 /// One run, one transaction: a large one holds up no other.
 pub(in crate::postgres) async fn promote(shelf: &Shelf, link: &Link, terms: Terms, due: &DueRun) -> Done<()> {
+    if due.is_to_begin {
+        return submit::come_due(shelf, link, terms, due.run).await;
+    }
     let head = shelf.head(link, due.run).await?;
     head.check(&due.positions)?;
     let positions: Vec<Position> = due.positions.iter().copied().collect();

@@ -73,7 +73,11 @@ pub(in crate::postgres) async fn submit(
         lock_runs(link, &[shelf.head(link, parent.run).await?.no]).await?;
     }
     declare_limits(link, submission, now).await?;
-    let admission = admission(link, run, submission, &keys).await?;
+    let admission = match submission.waits_until(now) {
+        // One for later is admitted when its moment has come.
+        Some(_) => Admission::Queue { ahead: 0 },
+        None => admission(link, run, submission, &keys).await?,
+    };
     if let Admission::Refuse { why } = admission {
         // Whoever came first with the same key may be what is in the way, and is seen behind the lock.
         if let Some(key) = &submission.key
@@ -106,7 +110,7 @@ pub(in crate::postgres) async fn submit(
     };
     let new = New { no, root_no, now, head: Arc::new(head), submission, classes, taken: Arc::default() };
     // Of a run that is nobody's but its owner's, everything is known before it is written.
-    let is_known = !submission.is_shared && new.head.keys.is_empty();
+    let is_known = !submission.is_shared && new.head.keys.is_empty() && !has_moments(plan);
     let facts = new.facts();
     let mut keeper = Keeper::new(facts, Arc::clone(&new.head), new.row(), now);
     keeper.submitted(submission, pause);
@@ -133,12 +137,7 @@ pub(in crate::postgres) async fn submit(
     if is_to_begin && !is_known {
         unsent = begin(shelf, link, terms, run).await?;
     }
-    if let Admission::Replace { which, reason } = admission {
-        // Those that wait come first: they would start in the place of one that ends, to be canceled then.
-        for other in which.into_iter().rev() {
-            replace(shelf, link, terms, other, &reason).await?;
-        }
-    }
+    replace_all(shelf, link, terms, admission).await?;
     if let Some(parent) = &submission.parent {
         let begun = std::mem::take(&mut unsent);
         let mut flight = link.flight();
@@ -151,6 +150,45 @@ pub(in crate::postgres) async fn submit(
     unsent.say(&mut flight);
     flight.commit().await?;
     Ok(run)
+}
+
+/// Whether a step waits for a moment when its run begins: new rows of tasks have no place for that.
+fn has_moments(plan: &Plan) -> bool {
+    plan.workflow.steps.iter().any(|step| step.demands().not_before.is_some())
+}
+
+/// The moment has come for which a run was submitted.
+pub(in crate::postgres) async fn come_due(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<()> {
+    let head = shelf.head(link, run).await?;
+    let workflow = &head.head.plan.workflow;
+    let seed = keys_to_begin(&head.head);
+    link.begin(Begin::Write).land().await?;
+    lock_runs(link, &[head.no]).await?;
+    let runs = runs_of(link, &workflow.name, seed.holders.iter().map(Key::text).collect()).await?;
+    let runs = Runs { running: &runs.running, queued: &runs.queued };
+    let admission = max_runs::admit_due(&workflow.name, run, workflow.max_runs, runs);
+    let within = Terms { is_begun: true, ..terms };
+    let job = Job { head: Arc::clone(&head), seed };
+    let (made, columns) = work(shelf, link, within, vec![job], |_, keeper| {
+        if !keeper.come_due() {
+            return Ok(false);
+        }
+        match &admission {
+            Admission::Start => keeper.begin()?,
+            Admission::Skip { reason } => keeper.cancel_because("max_runs", reason.clone())?,
+            Admission::Queue { .. } | Admission::Replace { .. } | Admission::Refuse { .. } => {}
+        }
+        Ok(true)
+    })
+    .await?;
+    let mut flight = link.flight();
+    columns.say(&mut flight);
+    flight.land().await?;
+    if made.iter().all(|made| made.answer) {
+        replace_all(shelf, link, terms, admission).await?;
+    }
+    link.flight().commit().await?;
+    Ok(())
 }
 
 /// What was submitted with the key before.
@@ -170,6 +208,17 @@ async fn begin(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<Col
     let within = Terms { is_begun: true, ..terms };
     let begun = work(shelf, link, within, vec![Job { head, seed }], |_, keeper| keeper.begin());
     Ok(begun.await?.1)
+}
+
+/// Cancels the runs in whose place another one is to start.
+async fn replace_all(shelf: &Shelf, link: &Link, terms: Terms, admission: Admission) -> Done<()> {
+    if let Admission::Replace { which, reason } = admission {
+        // Those that wait come first: they would start in the place of one that ends, to be canceled then.
+        for other in which.into_iter().rev() {
+            replace(shelf, link, terms, other, &reason).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn replace(shelf: &Shelf, link: &Link, terms: Terms, other: RunId, reason: &str) -> Done<()> {

@@ -3,7 +3,7 @@
 -- would be looked at run by run. One that is not there any more is NULL, and nothing is found. ?1: states, each between blanks; ?7: how a run's id, its end or its workflow
 -- begins; ?8: down to this one.
 SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner, placement,
-       closing, pauses
+       closing, pauses, not_before
 FROM runs
 WHERE is_visible = 1 AND (?1 IS NULL OR instr(?1, ' ' || status || ' ') > 0) AND ?2 IS NULL
   AND no < CASE WHEN ?4 IS NULL THEN 9223372036854775807 ELSE (SELECT behind.no FROM runs AS behind WHERE behind.id = ?4) END

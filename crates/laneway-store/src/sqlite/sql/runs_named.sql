@@ -1,6 +1,6 @@
 -- The same among the runs of one workflow (?2). Index: runs_by_workflow.
 SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner, placement,
-       closing, pauses
+       closing, pauses, not_before
 FROM runs
 WHERE is_visible = 1 AND (?1 IS NULL OR instr(?1, ' ' || status || ' ') > 0) AND workflow = ?2
   AND no < CASE WHEN ?4 IS NULL THEN 9223372036854775807 ELSE (SELECT behind.no FROM runs AS behind WHERE behind.id = ?4) END

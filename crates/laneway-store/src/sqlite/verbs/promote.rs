@@ -5,12 +5,16 @@ use laneway_core::plan::Position;
 use laneway_core::time::Millis;
 use rusqlite::Connection;
 
+use super::submit;
 use crate::sqlite::run_work::on_run;
 use crate::sqlite::txn::{Done, Txn, sql};
 
 pub(in crate::sqlite) fn promote(txn: &Txn<'_>) -> Done<Option<Millis>> {
     for run in overdue(txn)? {
         on_run(txn, run, |keeper| keeper.time_out())?;
+    }
+    for run in runs_due(txn)? {
+        submit::come_due(txn, run)?;
     }
     let due = due(txn)?;
     for of_run in due.chunk_by(|a, b| a.0 == b.0) {
@@ -41,9 +45,17 @@ fn due(txn: &Txn<'_>) -> Done<Vec<(i64, Position)>> {
 }
 
 fn overdue(txn: &Txn<'_>) -> Done<Vec<RunId>> {
+    runs_by_now(txn, sql!("promote_overdue_runs"))
+}
+
+fn runs_due(txn: &Txn<'_>) -> Done<Vec<RunId>> {
+    runs_by_now(txn, sql!("promote_due_runs"))
+}
+
+fn runs_by_now(txn: &Txn<'_>, sql: &str) -> Done<Vec<RunId>> {
     let numbers: Vec<i64> = txn
         .connection
-        .prepare_cached(sql!("promote_overdue_runs"))?
+        .prepare_cached(sql)?
         .query_map([txn.now.0], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     numbers.into_iter().map(|no| txn.run_id(no)).collect()

@@ -19,11 +19,11 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::children;
 use crate::child::parent_text;
 use crate::error::Error;
-use crate::keeper::{Pause, unreadable};
+use crate::keeper::{Keeper, Pause, unreadable};
 use crate::model::{Placed, Submission};
 use crate::sqlite::access;
 use crate::sqlite::classes;
-use crate::sqlite::run_work::{limit, on_run, runs_of};
+use crate::sqlite::run_work::{Stored, limit, on_run, runs_of};
 use crate::sqlite::txn::{Done, Head, Txn, sql};
 use crate::submission_key::KeyedRun;
 use crate::trigger::hooks_text;
@@ -200,11 +200,7 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
             keeper.run.owner = None;
         }
         keeper.submitted(submission, pause);
-        match &admission {
-            Admission::Start => keeper.begin(),
-            Admission::Skip { reason } => keeper.cancel_because("max_runs", reason.clone()),
-            Admission::Queue { .. } | Admission::Replace { .. } | Admission::Refuse { .. } => Ok(()),
-        }
+        admit(keeper, &admission)
     })?;
     if let Some(parent) = &submission.parent {
         children::began(txn, parent, run)?;
@@ -212,6 +208,36 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
     if let Some(deed) = submission.deed(run) {
         access::record(txn, &deed)?;
     }
+    replace(txn, admission)
+}
+
+/// The moment has come for which a run was submitted.
+pub(in crate::sqlite) fn come_due(txn: &Txn<'_>, run: RunId) -> Done<()> {
+    let head = txn.head(run)?;
+    let workflow = &head.head.plan.workflow;
+    let runs = runs_of(txn, &workflow.name)?;
+    let runs = Runs { running: &runs.running, queued: &runs.queued };
+    let admission = max_runs::admit_due(&workflow.name, run, workflow.max_runs, runs);
+    let is_new = on_run(txn, run, |keeper| {
+        let is_new = keeper.come_due();
+        if is_new {
+            admit(keeper, &admission)?;
+        }
+        Ok(is_new)
+    })?;
+    if is_new { replace(txn, admission) } else { Ok(()) }
+}
+
+fn admit(keeper: &mut Keeper<Stored<'_, '_>>, admission: &Admission) -> Done<()> {
+    match admission {
+        Admission::Start => keeper.begin(),
+        Admission::Skip { reason } => keeper.cancel_because("max_runs", reason.clone()),
+        Admission::Queue { .. } | Admission::Replace { .. } | Admission::Refuse { .. } => Ok(()),
+    }
+}
+
+/// Cancels the runs in whose place another one is to start.
+fn replace(txn: &Txn<'_>, admission: Admission) -> Done<()> {
     if let Admission::Replace { which, reason } = admission {
         // Those that wait come first: they would start in the place of one that ends, to be canceled then.
         for other in which.into_iter().rev() {
@@ -224,6 +250,10 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
 /// Whether there is room for the run beside others of its workflow.
 pub(in crate::sqlite) fn admission(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<Admission> {
     let workflow = &submission.plan.workflow;
+    // One for later is admitted when its moment has come.
+    if submission.waits_until(txn.now).is_some() {
+        return Ok(Admission::Queue { ahead: 0 });
+    }
     if workflow.max_runs.is_none() {
         return Ok(Admission::Start);
     }
