@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Caller, Codes, Names, TokenUses};
 use crate::ask::{Documents, Forms};
+use crate::callback::Reach;
 use crate::canceling::Canceling;
 use crate::extract::STRANGERS_BODIES_KIB;
 use crate::glance::Glance;
@@ -47,6 +48,8 @@ pub struct Service {
     /// On which terms remote workers work.
     pub remote: laneway_engine::remote::Terms,
     pub deadlines: Deadlines,
+    /// Where callbacks may go.
+    pub reach: Reach,
 }
 
 /// Ends a connection that makes no progress, in each of its phases.
@@ -126,6 +129,7 @@ impl Service {
             is_behind_proxy,
             remote,
             deadlines,
+            reach,
         } = self;
         let (metrics, memo) = (Metrics::default(), Memo::default());
         App(Arc::new(Shared {
@@ -146,7 +150,7 @@ impl Service {
             token_uses: TokenUses::default(),
             graphs: Graphs::default(),
             forms: Forms::default(),
-            documents: Documents::default(),
+            documents: Documents::new(reach),
             glance: Glance::default(),
             gaps: Faults::default(),
             canceling: Canceling::default(),

@@ -548,10 +548,24 @@ fn hook() -> Value {
     };
     let mut properties = json!({
         "post": {
-            "description": "A callback: the outcome is sent there as JSON, until it is taken. ${{ … }} can stand in it.",
-            "type": "string", "pattern": "^https?://",
+            "description": "A callback: the outcome is sent there, until it is taken. ${{ … }} can stand in it, also ${{ secrets.NAME }}.",
+            "type": "string", "pattern": "^(https?://|\\$\\{\\{)",
         },
         "secret": {"description": "Which of the workflow's secrets a callback is signed with.", "type": "string", "pattern": NAME},
+        "headers": {
+            "description": "Headers of a callback, by name. ${{ … }} can stand in their values, also ${{ secrets.NAME }}.",
+            "type": "object",
+            "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        },
+        "content_type": {
+            "description": "The media type of a callback's body. Default: application/json.",
+            "type": "string", "pattern": "/",
+        },
+        "body": {
+            "description": "What a callback sends in place of the outcome: a text as it is, a mapping or a list as JSON. ${{ … }} can stand in it, also ${{ secrets.NAME }}.",
+            "type": ["string", "object", "array"],
+        },
     });
     for key in [
         "run",
@@ -574,8 +588,8 @@ fn hook() -> Value {
         "additionalProperties": false,
         "dependentRequired": {"shell": ["run"]},
         "oneOf": [
-            {"required": ["run"], "not": not(&["secret", "post"])},
-            {"required": ["command"], "not": not(&["secret", "post"])},
+            {"required": ["run"], "not": not(&["secret", "post", "headers", "content_type", "body"])},
+            {"required": ["command"], "not": not(&["secret", "post", "headers", "content_type", "body"])},
             {"required": ["post"], "not": not(&["run", "command", "args", "shell", "env", "workdir", "runs_on"])},
         ],
         "properties": properties,

@@ -9,7 +9,8 @@ use laneway_core::trigger::Start;
 use laneway_store::model::Application;
 use laneway_store::{Result, Store};
 
-use super::documents::{compile, name_of};
+use super::Documents;
+use super::documents::name_of;
 use super::submit::{absolute, parse_hash};
 use super::{Author, firing_nodes};
 use crate::problem::{Answer, Code, Problem};
@@ -33,6 +34,7 @@ pub async fn bring(store: &dyn Store, hash: &str, bytes: Vec<u8>, author: &Autho
 /// Where neither files nor a directory come with it, its steps run in `otherwise`.
 pub async fn apply(
     store: &dyn Store,
+    documents: &Documents,
     asked: wire::Apply,
     author: &Author,
     otherwise: &Path,
@@ -43,7 +45,7 @@ pub async fn apply(
     }
     let bundle = bundle.map(|hash| parse_hash(&hash)).transpose()?;
     let directory = directory.map(|given| absolute(&given)).transpose()?;
-    let (plan, document) = compile(document, name_of(name)?).await?;
+    let (plan, document) = documents.compile(document, name_of(name)?).await?;
     let dir = directory.as_deref().unwrap_or(otherwise);
     Ok(apply_plan(store, (plan, document), (dir, bundle), author).await?)
 }

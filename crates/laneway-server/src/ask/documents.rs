@@ -8,6 +8,7 @@ use laneway_core::definition::{self, Source};
 use laneway_core::hash::Version;
 use laneway_core::plan::Plan;
 
+use crate::callback::{Reach, check_hosts};
 use crate::problem::{Answer, Code, Problem};
 
 /// Documents up to so many bytes are kept, and read where they came in: that takes less than to hand them to another thread.
@@ -16,24 +17,36 @@ const SHORT: usize = 4_096;
 /// Plans that are kept; with more, they go. Those of short documents are small.
 const PLANS: usize = 64;
 
-/// Short documents that were read lately, under the versions that their texts would have if they did not name themselves.
 #[derive(Debug, Default)]
-pub struct Documents(Mutex<HashMap<Version, Arc<Plan>>>);
+pub struct Documents {
+    /// Where callbacks may go.
+    reach: Reach,
+    /// Short documents that were read lately, under the versions that their texts would have if they did not name themselves.
+    kept: Mutex<HashMap<Version, Arc<Plan>>>,
+}
 
 impl Documents {
+    pub fn new(reach: Reach) -> Self {
+        Self { reach, kept: Mutex::default() }
+    }
+
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     /// The plan of a document, with its text.
     pub(super) async fn read(&self, document: String, name: Option<String>) -> Answer<(Arc<Plan>, String)> {
         let name = name_of(name)?;
         if !is_short(&document) {
-            let (plan, document) = compile(document, name).await?;
+            let (plan, document) = self.compile(document, name).await?;
             return Ok((Arc::new(plan), document));
         }
         let version = Version::of(&name, &document);
-        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = kept().get(&version) {
             return Ok((Arc::clone(plan), document));
         }
-        let (plan, document) = compile(document, name).await?;
+        let (plan, document) = self.compile(document, name).await?;
         let plan = Arc::new(plan);
         let mut plans = kept();
         if plans.len() >= PLANS {
@@ -41,6 +54,28 @@ impl Documents {
         }
         plans.insert(version, Arc::clone(&plan));
         Ok((plan, document))
+    }
+
+    /// A plan, with its text, or what is wrong with that.
+    pub(super) async fn compile(&self, document: String, name: String) -> Answer<(Plan, String)> {
+        let (is_short, reach) = (is_short(&document), self.reach.clone());
+        let compile = move || {
+            let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
+            let compiled = definition::compile(&source)
+                .and_then(|plan| check_hosts(&source, &plan.workflow, &reach).map(|()| plan));
+            match compiled {
+                Ok(plan) => Ok((plan, source.text)),
+                Err(diagnostics) => Err(Problem::document(&diagnostics)),
+            }
+        };
+        if is_short {
+            return compile();
+        }
+        // On a thread of its own: a large one takes its time, and others are asking.
+        tokio::task::spawn_blocking(compile).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a document could not be read");
+            Err(Problem::new(Code::Internal, "something inside went wrong; the server's log says what"))
+        })
     }
 }
 
@@ -57,26 +92,6 @@ pub(super) fn name_of(given: Option<String>) -> Answer<String> {
 /// With aliases few bytes may say much.
 fn is_short(document: &str) -> bool {
     document.len() <= SHORT && !document.contains('*')
-}
-
-/// A plan, with its text, or what is wrong with that.
-pub(super) async fn compile(document: String, name: String) -> Answer<(Plan, String)> {
-    let is_short = is_short(&document);
-    let compile = move || {
-        let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
-        match definition::compile(&source) {
-            Ok(plan) => Ok((plan, source.text)),
-            Err(diagnostics) => Err(Problem::document(&diagnostics)),
-        }
-    };
-    if is_short {
-        return compile();
-    }
-    // On a thread of its own: a large one takes its time, and others are asking.
-    tokio::task::spawn_blocking(compile).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a document could not be read");
-        Err(Problem::new(Code::Internal, "something inside went wrong; the server's log says what"))
-    })
 }
 
 #[cfg(test)]
@@ -117,6 +132,6 @@ mod tests {
         let alias = "steps: {a: &a {command: [/bin/true]}, b: *a}".to_owned();
         read(&documents, alias, "a").await;
         documents.read("steps: 7".to_owned(), None).await.expect_err("a wrong one");
-        assert_eq!(documents.0.lock().expect("whole").len(), 1);
+        assert_eq!(documents.kept.lock().expect("whole").len(), 1);
     }
 }

@@ -104,7 +104,7 @@ impl Start {
         params: &ParamArgs,
         max: Option<NonZeroU32>,
     ) -> anyhow::Result<Self> {
-        let plan = document::examine(&context.printer, &document, files)?;
+        let plan = document::examine(&context.printer, &document, files, context.reach(files)?.as_ref())?;
         let called = children::check(&plan, &document.dir)?;
         let params = params.bind(&plan)?;
         let max_parallel = max_parallel(context, max, plan.workflow.max_parallel)?;

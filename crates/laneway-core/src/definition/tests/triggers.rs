@@ -1,7 +1,8 @@
 //! T1, T3: what is said about `schedule` and `after`.
 
 use super::{refused, source};
-use crate::definition::compile;
+use crate::definition::{Action, compile};
+use crate::expression::Template;
 use crate::schedule::CatchUp;
 use crate::state::RunStatus;
 use crate::trigger::Start;
@@ -248,7 +249,7 @@ steps: {a: {run: make, env: {A: "${{ ended.status }}"}}}
     4 |     - {run: page, needs: [a]}
       |                   ^^^^^
       |
-      = help: the keys are: run, command, args, shell, post, secret, if, env, workdir, timeout, retry, runs_on, description
+      = help: the keys are: run, command, args, shell, post, secret, headers, content_type, body, if, env, workdir, timeout, retry, runs_on, description
 
     error: `secret` does not belong to this hook
      --> flow.yaml:5:19
@@ -338,4 +339,34 @@ steps: {a: {run: make}}
       |
       = help: each run would start the next one, for ever; `schedule` starts it again and again
     "#);
+}
+
+#[test]
+fn what_a_callback_cannot_send_is_told_at_its_place() {
+    let text = r#"
+secrets: {key: {env: KEY}}
+hooks:
+  finished:
+    - post: "https://a.example/${{ secrets.kee }}"
+      if: secrets.key == "x"
+      content_type: json
+      headers: {Content-Type: x, Laneway-Delivery: x, "a b": x, X-A: "1", x-a: "2", X-B: "${{ secrets.key | upper }}"}
+      body: 7
+    - {run: page, headers: {X: y}}
+    - {run: page, args: ["${{ secrets.key }}"]}
+    - {post: "https://a.example", body: {text: "${{ steps.a.output.x }}"}}
+steps: {a: {run: make}}
+"#;
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"");
+}
+
+#[test]
+fn callback_sends_secrets_in_its_address_its_headers_and_its_body() {
+    let text = "secrets: {key: {env: KEY}}\nparams: {day: {type: string}}\nhooks: {failed: [{post: 'https://a.example/${{ secrets.key }}', \
+                headers: {X: '${{ secrets.key }}'}, body: {t: ['${{ ended.status }} ${{ params.day }} ${{ secrets.key }}']}}]}\n\
+                steps: {a: {run: make}}\n";
+    let workflow = compile(&source(text)).expect("a workflow").workflow;
+    let Action::Post(post) = &workflow.hooks[0].step.action else { panic!("a callback") };
+    let secrets: Vec<&str> = post.templates().flat_map(Template::secrets_read).collect();
+    assert_eq!(secrets, ["key", "key", "key"]);
 }
