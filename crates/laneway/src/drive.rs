@@ -328,7 +328,8 @@ pub(crate) async fn take_over(
             let status = node.store.status(run).await?;
             let hooks = async {
                 let callbacks = hooks(context, &node, run, &args).await?;
-                outbox::send(context, &node, callbacks.as_slice()).await
+                outbox::send(context, &node, callbacks.as_slice()).await;
+                anyhow::Ok(())
             }
             .await;
             if !args.json {
@@ -378,7 +379,8 @@ pub(crate) async fn to_the_end(
         for run in std::iter::once(run).chain(node.store.family(run).await?) {
             callbacks.extend(hooks(context, node, run, &args).await?);
         }
-        outbox::send(context, node, &callbacks).await
+        outbox::send(context, node, &callbacks).await;
+        anyhow::Ok(())
     }
     .await;
     driven.summary(context, run)?;

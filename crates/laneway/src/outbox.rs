@@ -44,26 +44,37 @@ pub(crate) fn offer(node: String) -> Offer {
     Offer { node, functions: [POST.to_owned()].into(), ..Offer::default() }
 }
 
-/// Sends what is due, for a few seconds at most, and says what became of the callbacks of some runs. Ctrl-C ends it.
-pub(crate) async fn send(context: &Context, node: &Node, own: &[RunId]) -> anyhow::Result<()> {
+/// Sends what is due, for a few seconds at most, and says what became of the callbacks of some runs. Ctrl-C ends it. What goes
+/// wrong is no error of the command: everything is in the outbox.
+pub(crate) async fn send(context: &Context, node: &Node, own: &[RunId]) {
+    let sent = async {
+        try_to_send(context, node).await?;
+        for run in own {
+            tell(context, node.store.as_ref(), *run).await?;
+        }
+        anyhow::Ok(())
+    };
+    if let Err(error) = sent.await {
+        tracing::warn!("callbacks stay in the outbox: {error:#}");
+    }
+}
+
+async fn try_to_send(context: &Context, node: &Node) -> anyhow::Result<()> {
     let store = &node.store;
     let mut outbox = store.outbox(node.session).await?;
     if outbox.owes_hooks {
         hooks::submit_callbacks_left(store.as_ref(), node.session).await?;
         outbox = store.outbox(node.session).await?;
     }
-    if outbox.has_callbacks {
-        let name = env::node();
-        let session = NewSession { offer: Some(offer(name.clone())), ..NewSession::ephemeral(name, SLOTS) };
-        let presence = Presence::begin(context, Arc::clone(store), session).await?;
-        let sent = send_due(context, node, &presence).await;
-        presence.end(Leaving::because(LeaveReason::Done)).await;
-        sent?;
+    if !outbox.has_callbacks {
+        return Ok(());
     }
-    for run in own {
-        tell(context, store.as_ref(), *run).await?;
-    }
-    Ok(())
+    let name = env::node();
+    let session = NewSession { offer: Some(offer(name.clone())), ..NewSession::ephemeral(name, SLOTS) };
+    let presence = Presence::begin(context, Arc::clone(store), session).await?;
+    let sent = send_due(context, node, &presence).await;
+    presence.end(Leaving::because(LeaveReason::Done)).await;
+    sent
 }
 
 async fn send_due(context: &Context, node: &Node, presence: &Presence) -> anyhow::Result<()> {

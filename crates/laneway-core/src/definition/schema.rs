@@ -106,7 +106,7 @@ pub fn schema() -> Value {
             },
             "max_runs": {"$ref": "#/$defs/max_runs"},
             "secrets": {
-                "description": "Names for values that are found where a step runs, read as ${{ secrets.NAME }} in env: a variable of the node, a file on it, or a secret of the store.",
+                "description": "Names for values that are found where a step runs, read as ${{ secrets.NAME }} in env and in callbacks: a variable of the node, a file on it, or a secret of the store.",
                 "type": "object",
                 "propertyNames": {"pattern": NAME},
                 "additionalProperties": {

@@ -297,7 +297,7 @@ secrets: {{key: {{env: KEY}}, signing: {{env: SIGNING}}}}
 steps: {{a: {{run: 'exit 3'}}}}
 hooks:
   failed:
-    - post: "http://127.0.0.1:${{{{ params.day == 'monday' and '{port}' or '1' }}}}/in/${{{{ secrets.key }}}}"
+    - post: "http://127.0.0.1:{port}/in/${{{{ secrets.key }}}}"
       secret: signing
       headers: {{Authorization: "Bearer ${{{{ secrets.key }}}}", X-Day: "${{{{ params.day }}}}"}}
       body: {{text: "${{{{ ended.workflow }}}} ${{{{ ended.status }}}}: ${{{{ ended.failed | join(',') }}}}", key: "${{{{ secrets.key }}}}", n: 7}}
