@@ -327,7 +327,7 @@ hooks:
     let run = hooks(&place);
     let told =
         ["show", "events", "explain", "logs"].map(|verb| place.laneway(&format!("{verb} {run}")).to_string());
-    assert!(told[1].contains("404 Not Here"), "{}", told[1]);
+    assert!(told[1].contains("answered 404"), "{}", told[1]);
     for told in told.iter().chain([&outcome.to_string(), &worker.to_string()]) {
         assert!(!told.contains(key), "{told}");
     }
@@ -376,7 +376,15 @@ fn callback_to_what_only_this_host_can_reach_is_refused_before_anything_runs() {
     let place = Place::with("flow.yaml", &calling_back(1));
     let validated = place.laneway("validate flow.yaml");
     assert_eq!(validated.code, Some(2));
-    assert_snapshot!(validated.stderr, @"");
+    assert_snapshot!(validated.stderr, @r#"
+    error: a callback cannot reach 127.0.0.1, which is not on the public network
+     --> flow.yaml:4:28
+      |
+    4 | hooks: {succeeded: [{post: 'http://127.0.0.1:1/told?x=1', secret: signing, retry: {max: 2, backoff: 1ms}}]}
+      |                            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: where that is intended, allow it on each node that sends callbacks: `callback_hosts = ["127.0.0.1"]` in laneway.toml, or LANEWAY_CALLBACK_HOSTS=127.0.0.1
+    "#);
     for line in ["run flow.yaml", "submit flow.yaml", "apply flow.yaml"] {
         let refused = place.laneway(line);
         assert_eq!(refused.code, Some(2), "{refused}");
