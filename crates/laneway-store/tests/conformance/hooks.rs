@@ -392,12 +392,14 @@ async fn callbacks_go_with_the_past_as_other_runs_do(place: Place) {
     let node = sender(&place, "one").await;
     let run = submit_callbacks(&worker).await;
     let prunable = async || {
-        let keep = Keep { runs: Some(0), ..Keep::default() };
+        let keep = Keep { for_: Some(Duration::from_secs(60)), ..Keep::default() };
         node.store.prunable(keep, 100).await.expect("a list").iter().any(|one| one.run == run)
     };
+    place.advance(Duration::from_secs(61));
     assert!(!prunable().await, "it is yet to be sent");
     let held = node.take_any(9).await.remove(0);
     node.succeed(&held).await;
+    place.advance(Duration::from_secs(61));
     assert!(prunable().await);
     assert!(node.store.prune(run).await.expect("it is removed"));
     assert!(!has_callbacks(&node).await);
