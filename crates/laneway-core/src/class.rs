@@ -38,6 +38,9 @@ pub struct Room {
     pub needs_ports: bool,
 }
 
+/// The function that sends callbacks. No document can name it: a name does not begin with a blank.
+pub const POST: &str = " post";
+
 /// What executes a task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Engine {
@@ -87,6 +90,11 @@ impl Class {
         Self { engines, labels: Labels::new(), prefers: Labels::new(), room: None, pin: None }
     }
 
+    /// That of callbacks, which all have the same.
+    pub fn of_callbacks() -> Self {
+        Self::new([Engine::Function(POST.to_owned())].into())
+    }
+
     /// Of a step by itself; `Plan::class_of` knows its pool as well.
     pub fn of(step: &Step) -> Self {
         let engine = match (&step.action, step.housing()) {
@@ -96,11 +104,12 @@ impl Class {
                 }
             }
             (Action::Call { .. }, None) => Engine::Container,
-            // Whoever starts programs can send something, too.
-            // So can it bring results together, for which it may have to start one.
+            // A class of its own: `laneway run` takes callbacks of other runs, and nothing else of them.
+            (Action::Post(_), _) => Engine::Function(POST.to_owned()),
+            // Whoever starts programs can bring results together, for which it may have to start one.
             // What waits is run by nobody; its class is never asked for.
             (Action::Run { .. } | Action::Command { .. }, None)
-            | (Action::Post { .. } | Action::Merge { .. } | Action::Wait(_), _) => Engine::Process,
+            | (Action::Merge { .. } | Action::Wait(_), _) => Engine::Process,
             (Action::Function { name, .. }, _) => Engine::Function(name.clone()),
             (Action::Queue { queue, .. }, _) => Engine::Queue(queue.clone()),
         };
@@ -294,6 +303,7 @@ impl fmt::Display for Lack {
         match self {
             Self::Process => f.write_str("runs no programs"),
             Self::Container => f.write_str("has no container engine that answers"),
+            Self::Function(name) if name == POST => f.write_str("sends no callbacks"),
             Self::Function(name) => write!(f, "has no function `{name}`"),
             Self::Queue(name) => write!(f, "does not take the queue `{name}`"),
             Self::Label { name, wanted, has: None } => write!(f, "has no label {name}={wanted}"),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hook::Which;
 use crate::state::RunStatus;
 
 /// BLAKE3 of a document, in hexadecimal.
@@ -22,13 +23,22 @@ impl Version {
     }
 
     /// That of the hooks for an end of its runs, which stand in the same document.
-    pub fn of_hooks(&self, end: RunStatus) -> Self {
-        Self(format!("{}.{}", self.0, end.as_str()))
+    pub fn of_hooks(&self, end: RunStatus, which: Which) -> Self {
+        match which {
+            Which::All => Self(format!("{}.{}", self.0, end.as_str())),
+            Which::Steps | Which::Callbacks => {
+                Self(format!("{}.{}.{}", self.0, end.as_str(), which.as_str()))
+            }
+        }
     }
 
-    /// The end whose hooks it is the version of.
-    pub fn end(&self) -> Option<RunStatus> {
-        self.0.split_once('.').and_then(|(_, end)| RunStatus::parse(end))
+    /// The end whose hooks it is the version of, and which of them.
+    pub fn hooks(&self) -> Option<(RunStatus, Which)> {
+        let (_, hooks) = self.0.split_once('.')?;
+        match hooks.split_once('.') {
+            Some((end, which)) => RunStatus::parse(end).zip(Which::parse(which)),
+            None => Some((RunStatus::parse(hooks)?, Which::All)),
+        }
     }
 
     /// Takes a version back from the store.

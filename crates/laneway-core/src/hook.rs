@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::definition::{Execution, OnFailure, Placement, Step, When, Workflow, Workspace};
+use crate::definition::{Action, Execution, OnFailure, Placement, Step, When, Workflow, Workspace};
 use crate::expression::Template;
 use crate::id::RunId;
 use crate::plan::Plan;
@@ -27,6 +27,29 @@ words! {
         Failed = "failed",
         /// However it ended.
         Finished = "finished",
+    }
+}
+
+words! {
+    /// Hooks that are a run together.
+    pub enum Which {
+        /// As earlier versions ran them.
+        All = "all",
+        /// Those that execute something: they belong to the process whose run it was.
+        Steps = "steps",
+        /// Those that are sent: any node does so.
+        Callbacks = "callbacks",
+    }
+}
+
+impl Which {
+    fn has(self, hook: &Hook) -> bool {
+        let is_callback = matches!(hook.step.action, Action::Post(_));
+        match self {
+            Self::All => true,
+            Self::Steps => !is_callback,
+            Self::Callbacks => is_callback,
+        }
     }
 }
 
@@ -94,14 +117,17 @@ pub fn name_of_workflow(hooks: &str, end: RunStatus) -> Option<&str> {
 }
 
 impl Plan {
-    /// The plan of the hooks for an end of a run; `None` if there are none. One after the other, and none waits for another
-    /// to succeed: whoever is to be told is told.
-    pub fn hooks_at(&self, end: RunStatus) -> Option<Self> {
+    /// The plan of the hooks for an end of a run; `None` if there are none. Steps come one after the other, and none waits
+    /// for another to succeed: whoever is to be told is told. Callbacks wait for nothing: one that nobody takes holds up no
+    /// other.
+    pub fn hooks_at(&self, end: RunStatus, which: Which) -> Option<Self> {
         let of = &self.workflow;
         let mut steps: Vec<Step> = Vec::new();
-        for hook in of.hooks.iter().filter(|hook| hook.on.is_for(end)) {
+        for hook in of.hooks.iter().filter(|hook| hook.on.is_for(end) && which.has(hook)) {
             let mut step = hook.step.clone();
-            step.needs = steps.last().map(|before| before.name.clone()).into_iter().collect();
+            if which != Which::Callbacks {
+                step.needs = steps.last().map(|before| before.name.clone()).into_iter().collect();
+            }
             step.when = When::AllDone;
             steps.push(step);
         }
@@ -129,7 +155,7 @@ impl Plan {
             triggers: Vec::new(),
             hooks: Vec::new(),
         };
-        let mut plan = Self::build(workflow, self.version.of_hooks(end)).ok()?;
+        let mut plan = Self::build(workflow, self.version.of_hooks(end, which)).ok()?;
         plan.after = Some(end);
         Some(plan)
     }
@@ -168,7 +194,7 @@ mod tests {
     #[test]
     fn each_end_has_its_own_hooks_and_those_of_all_in_the_order_of_the_document() {
         let plan = plan("{finished: [{run: f}], failed: [{run: a}, {run: b}]}");
-        let at = |end| plan.hooks_at(end);
+        let at = |end| plan.hooks_at(end, Which::Steps);
         assert_eq!(names(at(RunStatus::Failed).as_ref()), ["finished-1", "failed-1", "failed-2"]);
         assert_eq!(names(at(RunStatus::Canceled).as_ref()), ["finished-1"]);
         assert_eq!(names(at(RunStatus::Succeeded).as_ref()), ["finished-1"]);
@@ -180,22 +206,41 @@ mod tests {
     }
 
     #[test]
+    fn callbacks_are_a_run_of_their_own_in_which_none_waits_for_another() {
+        let plan = plan(
+            "{finished: [{post: 'https://a.example'}, {run: f}], failed: [{post: 'https://b.example'}]}",
+        );
+        let at = |which| plan.hooks_at(RunStatus::Failed, which);
+        let (steps, callbacks) = (at(Which::Steps), at(Which::Callbacks).expect("callbacks"));
+        assert_eq!(names(steps.as_ref()), ["finished-2"]);
+        assert_eq!(names(Some(&callbacks)), ["finished-1", "failed-1"]);
+        assert!(callbacks.workflow.steps.iter().all(|step| step.needs.is_empty()));
+        assert_eq!(callbacks.version.hooks(), Some((RunStatus::Failed, Which::Callbacks)));
+        assert_eq!(steps.expect("steps").version.hooks(), Some((RunStatus::Failed, Which::Steps)));
+        // A run of an earlier version is read as it was made.
+        let all = at(Which::All).expect("hooks");
+        assert_eq!(names(Some(&all)), ["finished-1", "finished-2", "failed-1"]);
+        assert_eq!(all.version.as_str(), format!("{}.failed", plan.version));
+        assert_eq!(all.version.hooks(), Some((RunStatus::Failed, Which::All)));
+    }
+
+    #[test]
     fn hooks_have_a_name_and_a_version_of_their_own() {
         let plan = plan("{failed: [{run: a}]}");
-        let hooks = plan.hooks_at(RunStatus::Failed).expect("hooks");
+        let hooks = plan.hooks_at(RunStatus::Failed, Which::Steps).expect("hooks");
         assert_eq!(hooks.workflow.name, "nightly (failed)");
         assert_eq!(name_of_workflow(&hooks.workflow.name, RunStatus::Failed), Some("nightly"));
         assert_eq!(name_of_workflow(&hooks.workflow.name, RunStatus::Succeeded), None);
         assert_ne!(hooks.version, plan.version);
-        assert_eq!(hooks.version.end(), Some(RunStatus::Failed));
-        assert_eq!(plan.version.end(), None);
-        assert!(plan.hooks_at(RunStatus::Succeeded).is_none());
-        assert!(hooks.hooks_at(RunStatus::Failed).is_none(), "hooks have no hooks");
+        assert_eq!(hooks.version.hooks(), Some((RunStatus::Failed, Which::Steps)));
+        assert_eq!(plan.version.hooks(), None);
+        assert!(plan.hooks_at(RunStatus::Succeeded, Which::Steps).is_none());
+        assert!(hooks.hooks_at(RunStatus::Failed, Which::Steps).is_none(), "hooks have no hooks");
     }
 
     #[test]
     fn scripts_are_told_how_the_run_ended() {
-        let hooks = plan("{failed: [{run: a}]}").hooks_at(RunStatus::Failed).expect("hooks");
+        let hooks = plan("{failed: [{run: a}]}").hooks_at(RunStatus::Failed, Which::Steps).expect("hooks");
         let outcome = Outcome {
             run: RunId::new(uuid::Uuid::nil()),
             workflow: "nightly".to_owned(),

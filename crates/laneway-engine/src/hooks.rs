@@ -1,16 +1,17 @@
-//! Starts the hooks of runs that have ended: a run of their own, with how the other ended as its input. Each end starts them
-//! once, whoever looks: they are submitted under a key made of that end, and what is owed is crossed off afterwards.
+//! Starts the hooks of runs that have ended: a run of their own for steps and one for callbacks, with how the other ended as
+//! their input. Each end starts them once, whoever looks: they are submitted under a key made of that end, and what is owed
+//! is crossed off afterwards. The run of callbacks is their outbox: any node sends what is due of it.
 
 use std::sync::Arc;
 
-use laneway_core::hook::Outcome;
+use laneway_core::hook::{Outcome, Which};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::state::TaskStatus;
 use laneway_store::model::{RunView, Submission};
 use laneway_store::trigger::Firing;
 use laneway_store::{Error, Store};
 
-/// Who runs them.
+/// Who runs their steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// Any node.
@@ -22,37 +23,85 @@ pub enum Whose {
 /// Names of steps that failed, of those that hooks are told: a variable holds 128 KiB on Linux, and a name 100 bytes.
 const MAX_FAILED: usize = 1_000;
 
-/// They run one after the other.
-const MAX_PARALLEL: u32 = 1;
+/// Ends of runs that are looked at in one go.
+const MAX_FIRINGS: usize = 32;
 
-/// Submits the hooks for an end of a run. `None` if there are none any more; the caller crosses the end off.
+/// Steps run one after the other.
+const MAX_PARALLEL_STEPS: u32 = 1;
+
+/// Callbacks that are sent at once: one that hangs holds up few others.
+const MAX_PARALLEL_CALLBACKS: u32 = 4;
+
+/// The runs of the hooks for an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submitted {
+    pub steps: Option<RunId>,
+    pub callbacks: Option<RunId>,
+}
+
+/// Submits the hooks for an end of a run, if there are any; the caller crosses the end off.
 pub async fn submit(
     store: &dyn Store,
     firing: &Firing,
     session: SessionId,
     whose: Whose,
-) -> Result<Option<RunId>, Error> {
+) -> Result<Submitted, Error> {
     let view = store.run(firing.end.run).await?;
-    let Some(plan) = view.plan.hooks_at(firing.ended.status) else { return Ok(None) };
-    let document = store.document(&view.plan.version).await?;
-    let params = outcome(&view, firing).params(view.state.params.clone());
+    // First: they need nobody's process, and are safe from here on.
+    let callbacks = submit_some(store, (firing, &view), session, Which::Callbacks, Whose::Anybodys).await?;
+    let steps = submit_some(store, (firing, &view), session, Which::Steps, whose).await?;
+    Ok(Submitted { steps, callbacks })
+}
+
+/// Submits the callbacks of runs that are over and whose process died before it could do so. Their steps are left to a node
+/// that takes work of others.
+pub async fn submit_callbacks_left(store: &dyn Store, session: SessionId) -> Result<(), Error> {
+    for firing in store.due(MAX_FIRINGS).await?.firings {
+        if !firing.is_of_hooks() {
+            continue;
+        }
+        let view = match store.run(firing.end.run).await {
+            Ok(view) => view,
+            Err(error) if error.is_passing() => return Err(error),
+            // A node that takes work of others tells of it.
+            Err(_) => continue,
+        };
+        submit_some(store, (&firing, &view), session, Which::Callbacks, Whose::Anybodys).await?;
+        if view.plan.hooks_at(firing.ended.status, Which::Steps).is_none() {
+            store.settle(firing.end, None).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn submit_some(
+    store: &dyn Store,
+    (firing, view): (&Firing, &RunView),
+    session: SessionId,
+    which: Which,
+    whose: Whose,
+) -> Result<Option<RunId>, Error> {
+    let Some(plan) = view.plan.hooks_at(firing.ended.status, which) else { return Ok(None) };
+    let is_of_callbacks = which == Which::Callbacks;
+    let key = format!("hooks of {} ({})", firing.end.run, firing.end.seq);
     let submission = Submission {
         plan: Arc::new(plan),
-        document,
-        dir: view.dir,
-        bundle: view.bundle,
-        params,
-        max_parallel: MAX_PARALLEL,
+        document: store.document(&view.plan.version).await?,
+        dir: view.dir.clone(),
+        bundle: view.bundle.clone(),
+        params: outcome(view, firing).params(view.state.params.clone()),
+        max_parallel: if is_of_callbacks { MAX_PARALLEL_CALLBACKS } else { MAX_PARALLEL_STEPS },
         session,
         is_shared: whose == Whose::Anybodys,
         is_paused: false,
-        key: Some(format!("hooks of {} ({})", firing.end.run, firing.end.seq)),
+        key: Some(if is_of_callbacks { format!("{key} callbacks") } else { key }),
         by: "hooks".to_owned(),
         origin: None,
         parent: None,
         no_cache: false,
-        // The clock of a canceled run began with the cancel, and goes on for these.
-        end_by: view.state.clean_up_until,
+        // The clock of a canceled run began with the cancel, and goes on for its steps. A callback ends with its retries,
+        // whenever there is a node that sends it.
+        end_by: view.state.clean_up_until.filter(|_| !is_of_callbacks),
         not_before: None,
     };
     store.submit(submission).await.map(Some)

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Caller, Codes, Names, TokenUses};
 use crate::ask::{Documents, Forms};
+use crate::callback::Reach;
 use crate::canceling::Canceling;
 use crate::extract::STRANGERS_BODIES_KIB;
 use crate::glance::Glance;
@@ -50,6 +51,8 @@ pub struct Service {
     /// On which terms remote workers work.
     pub remote: laneway_engine::remote::Terms,
     pub deadlines: Deadlines,
+    /// Where callbacks may go.
+    pub reach: Reach,
 }
 
 /// Ends a connection that makes no progress, in each of its phases.
@@ -130,6 +133,7 @@ impl Service {
             is_behind_proxy,
             remote,
             deadlines,
+            reach,
         } = self;
         let (metrics, memo) = (Metrics::default(), Memo::default());
         App(Arc::new(Shared {
@@ -150,7 +154,7 @@ impl Service {
             token_uses: TokenUses::default(),
             graphs: Graphs::default(),
             forms: Forms::default(),
-            documents: Documents::new(document_defaults),
+            documents: Documents::new(document_defaults, reach),
             glance: Glance::default(),
             gaps: Faults::default(),
             canceling: Canceling::default(),

@@ -53,16 +53,16 @@ impl Plans {
     pub(crate) fn make(&self, version: &Version, name: String, document: String) -> Result<Arc<Plan>> {
         let file = format!("workflow {name}");
         // Hooks stand in the document of their workflow.
-        let end = version.end();
-        let of_hooks = end.and_then(|end| name_of_workflow(&name, end)).map(str::to_owned);
+        let hooks = version.hooks();
+        let of_hooks = hooks.and_then(|(end, _)| name_of_workflow(&name, end)).map(str::to_owned);
         let source = Source { file, default_name: of_hooks.unwrap_or(name), text: document };
         let plan = compile(&source).map_err(|diagnostics| Error::Unreadable {
             what: source.file.clone(),
             why: diagnostics.render(false),
         })?;
-        let plan = match end {
+        let plan = match hooks {
             None => plan,
-            Some(end) => plan.hooks_at(end).ok_or_else(|| Error::Unreadable {
+            Some((end, which)) => plan.hooks_at(end, which).ok_or_else(|| Error::Unreadable {
                 what: source.file.clone(),
                 why: format!("it has no hooks for runs that are {end}"),
             })?,

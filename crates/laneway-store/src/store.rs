@@ -46,7 +46,7 @@ use crate::model::{
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
 use crate::tally::GateWaits;
-use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
+use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, Outbox, TriggerRef, TriggerView};
 
 /// How often a caller looks that hears of no changes.
 pub(crate) const UNHINTED_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -182,6 +182,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to an owner
     /// that lives.
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>>;
+
+    /// Returns what a session can do about callbacks of all runs. Several may be told the same: a claim decides who sends.
+    async fn outbox(&self, session: SessionId) -> Result<Outbox>;
 
     /// Who listens at the path of a webhook.
     async fn listening(&self, path: &str) -> Result<Option<Listening>>;

@@ -137,6 +137,15 @@ impl End {
     }
 }
 
+/// What there is to be done about callbacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outbox {
+    /// Some can be sent now, or are being sent by the session that asks.
+    pub has_callbacks: bool,
+    /// The process of a run that is over died before it had submitted the hooks.
+    pub owes_hooks: bool,
+}
+
 /// What there is to be done about triggers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueNow {

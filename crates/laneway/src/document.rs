@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use laneway_core::definition::{self, Diagnostics, Source};
 use laneway_core::params;
 use laneway_core::plan::Plan;
+use laneway_server::callback::{Reach, check_hosts};
 use serde_json::{Map, Value};
 
 use crate::exit::Refusal;
@@ -85,10 +86,19 @@ pub(crate) fn compile(document: &Document) -> Result<Plan, Bad> {
     definition::compile(&document.source).map_err(Bad)
 }
 
-/// The plan of a document that somebody has at hand, whose warnings are printed.
-pub(crate) fn examine(printer: &Printer, document: &Document, files: Files) -> Result<Plan, Bad> {
+/// The plan of a document that somebody has at hand, whose warnings are printed. `reach` says where its callbacks may go,
+/// unless a server does.
+pub(crate) fn examine(
+    printer: &Printer,
+    document: &Document,
+    files: Files,
+    reach: Option<&Reach>,
+) -> Result<Plan, Bad> {
     let examined = definition::examine(&document.source).map_err(Bad)?;
     printer.warnings(&examined.warnings);
+    if let Some(reach) = reach {
+        check_hosts(&document.source, &examined.plan.workflow, reach).map_err(Bad)?;
+    }
     match files {
         Files::Shared if !examined.shared_directory.is_empty() => Err(Bad(examined.shared_directory)),
         Files::Shared | Files::Apart => Ok(examined.plan),

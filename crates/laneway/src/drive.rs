@@ -31,6 +31,7 @@ use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
 use crate::firing::{Firing, Policies};
+use crate::outbox;
 use crate::progress::{Ending, Progress, Tally};
 use crate::settings::{KILL_GRACE, LABELS, MAX_POLL_INTERVAL, PASS_ENV, Settings};
 
@@ -215,7 +216,7 @@ impl Node {
     }
 }
 
-/// This process with a session and nothing to run: it submits, and is known.
+/// This process with a session and no programs to run: it submits, and is known.
 #[derive(Debug)]
 pub(crate) struct Presence {
     store: Arc<dyn Store>,
@@ -224,10 +225,13 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    pub(crate) async fn begin(context: &Context, store: Arc<dyn Store>, name: &str) -> anyhow::Result<Self> {
+    pub(crate) async fn begin(
+        context: &Context,
+        store: Arc<dyn Store>,
+        session: NewSession,
+    ) -> anyhow::Result<Self> {
         let lease = context.settings.lease()?;
-        let session =
-            store.register(NewSession { lease, fires: true, ..NewSession::ephemeral(name, 1) }).await?;
+        let session = store.register(NewSession { lease, ..session }).await?;
         let begun = start_heartbeat(context, store.as_ref(), (session, lease), Counts::default(), None);
         let heartbeat = match begun {
             Ok(heartbeat) => heartbeat,
@@ -322,7 +326,12 @@ pub(crate) async fn take_over(
     let outcome = async {
         if owes_hooks {
             let status = node.store.status(run).await?;
-            let hooks = hooks(context, &node, run, &args).await;
+            let hooks = async {
+                let callbacks = hooks(context, &node, run, &args).await?;
+                outbox::send(context, &node, callbacks.as_slice()).await;
+                anyhow::Ok(())
+            }
+            .await;
             if !args.json {
                 let tally = tally_of(node.store.as_ref(), run).await?;
                 let is_terminal = context.printer.can_animate();
@@ -366,9 +375,11 @@ pub(crate) async fn to_the_end(
     let run = work.run;
     let driven = drive(context, node, work, (&args, until)).await?;
     let hooks = async {
+        let mut callbacks = Vec::new();
         for run in std::iter::once(run).chain(node.store.family(run).await?) {
-            hooks(context, node, run, &args).await?;
+            callbacks.extend(hooks(context, node, run, &args).await?);
         }
+        outbox::send(context, node, &callbacks).await;
         anyhow::Ok(())
     }
     .await;
@@ -390,13 +401,14 @@ impl Driven {
     }
 }
 
-/// Runs the hooks of a run that has ended, if it has some. What becomes of them changes nothing about the run.
-async fn hooks(context: &Context, node: &Node, of: RunId, args: &DriveArgs) -> anyhow::Result<()> {
-    let Some(firing) = node.store.hooks_owed(of).await? else { return Ok(()) };
+/// Runs the hooks of a run that has ended, if it has some, but for its callbacks, which are in the outbox afterwards. Returns
+/// their run. What becomes of hooks changes nothing about the run.
+async fn hooks(context: &Context, node: &Node, of: RunId, args: &DriveArgs) -> anyhow::Result<Option<RunId>> {
+    let Some(firing) = node.store.hooks_owed(of).await? else { return Ok(None) };
     let submitted = hooks::submit(node.store.as_ref(), &firing, node.session, Whose::Mine).await?;
     // They are a run like any other from here on, which can be resumed.
     node.store.settle(firing.end, None).await?;
-    if let Some(run) = submitted {
+    if let Some(run) = submitted.steps {
         context.printer.note(&format!("run {}: hooks of {}", run.short(), of.short()));
         let view = node.store.run(run).await?;
         let work = Work { run, plan: view.plan, max_parallel: view.state.max_parallel, told: 0 };
@@ -404,7 +416,7 @@ async fn hooks(context: &Context, node: &Node, of: RunId, args: &DriveArgs) -> a
             drive(context, node, work, (args, Until::Over)).await?.summary(context, run)?;
         }
     }
-    Ok(())
+    Ok(submitted.callbacks)
 }
 
 async fn drive(
@@ -430,7 +442,8 @@ async fn drive(
             slots: work.max_parallel.max(MIN_SLOTS) as usize,
             kill_grace: args.kill_grace,
             warden: node.warden.clone(),
-            functions: callback::functions(&context.settings.reach()?),
+            // Hooks that an earlier version has submitted may have callbacks among their steps.
+            functions: callback::functions(&context.settings.reach()?, None),
             containers: context.settings.containers()?,
             pulse: node.pulse(),
             counts: node.counts.clone(),

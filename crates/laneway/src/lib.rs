@@ -16,6 +16,7 @@ mod face;
 mod firing;
 mod hide;
 mod hints;
+mod outbox;
 mod patience;
 mod print;
 mod progress;

@@ -2,7 +2,7 @@
 //! same counting by which the gate was judged; holders come oldest first.
 
 use super::{Cause, Holder, NAMED, Place, listed};
-use crate::class::{Class, Engine, Lack};
+use crate::class::{Class, Engine, Lack, POST};
 use crate::event::PauseScope;
 use crate::gate::Gate;
 use crate::id::RunId;
@@ -121,6 +121,7 @@ impl NodeWait {
         let engines = self.class.engines.iter().map(|engine| match engine {
             Engine::Process => "runs programs".to_owned(),
             Engine::Container => "has a container engine that answers".to_owned(),
+            Engine::Function(name) if name == POST => "sends callbacks".to_owned(),
             Engine::Function(name) => format!("has the function `{name}`"),
             Engine::Queue(name) => format!("takes the queue `{name}`"),
         });

@@ -95,11 +95,14 @@ fn pipe(text: &str, tree: &Tree<'_>, step: NodeId) -> Option<Finding> {
     Some(Finding::new(message, span).hint(hint))
 }
 
-fn field(tree: &Tree<'_>, node: NodeId, key: &str) -> Option<NodeId> {
+pub(super) fn field(tree: &Tree<'_>, node: NodeId, key: &str) -> Option<NodeId> {
     pairs(tree, node).find(|(name, _)| tree.key(*name) == key).map(|(_, value)| value)
 }
 
-fn pairs<'t>(tree: &'t Tree<'_>, node: NodeId) -> impl Iterator<Item = (NodeId, NodeId)> + use<'t> {
+pub(super) fn pairs<'t>(
+    tree: &'t Tree<'_>,
+    node: NodeId,
+) -> impl Iterator<Item = (NodeId, NodeId)> + use<'t> {
     let flat = match &tree.node(node).data {
         Data::Map(flat) => flat.as_ref(),
         Data::Scalar { .. } | Data::List(_) => &[],
@@ -107,7 +110,7 @@ fn pairs<'t>(tree: &'t Tree<'_>, node: NodeId) -> impl Iterator<Item = (NodeId, 
     Tree::pairs(flat)
 }
 
-fn items<'t>(tree: &'t Tree<'_>, node: NodeId) -> impl Iterator<Item = NodeId> + use<'t> {
+pub(super) fn items<'t>(tree: &'t Tree<'_>, node: NodeId) -> impl Iterator<Item = NodeId> + use<'t> {
     let items = match &tree.node(node).data {
         Data::List(items) => items.as_ref(),
         Data::Scalar { .. } | Data::Map(_) => &[],

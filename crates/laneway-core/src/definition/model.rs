@@ -265,8 +265,30 @@ pub enum Action {
     Wait(Box<Wait>),
     /// Brings the results of a group together; the number is that of the group in its workflow. Never written in a document.
     Merge { group: u32 },
-    /// A callback: the outcome of a run is sent to an address, signed with a secret if one is named. For hooks only.
-    Post { url: Template, secret: Option<String> },
+    /// Sends the outcome of a run to an address. For hooks only.
+    Post(Box<Post>),
+}
+
+/// A callback: the request that is sent when a run is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Post {
+    pub url: Template,
+    /// The secret that signs the request.
+    pub secret: Option<String>,
+    /// `None`: JSON.
+    pub content_type: Option<String>,
+    pub headers: Vec<(String, Template)>,
+    /// `None`: the outcome. A text is sent as it is, everything else as JSON.
+    pub body: Option<Input>,
+}
+
+impl Post {
+    /// Everything that is evaluated before the request is sent.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        let headers = self.headers.iter().map(|(_, value)| value);
+        let body = self.body.iter().flat_map(Input::templates);
+        std::iter::once(&self.url).chain(headers).chain(body)
+    }
 }
 
 /// The rule on predecessors.

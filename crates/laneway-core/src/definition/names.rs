@@ -214,17 +214,13 @@ impl Check<'_> {
         Some(wrong(format!("there is no parameter {}", shown(name))).hint(hint))
     }
 
-    /// A secret is read as it is, by name, in `env`: there it is in no list of processes, and no error tells a part of it.
+    /// A secret is read as it is, by name, in `env` and in what a callback sends: there it is in no list of processes, and
+    /// no error tells a part of it.
     fn secret(&self, site: &Site, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Finding> {
-        if !site.is_env {
-            let finding = wrong("`secrets` can only be read in `env`".to_owned());
-            if site.is_post {
-                let name = read.segments.get(1).map_or("NAME", String::as_str);
-                return Some(finding.hint(format!(
-                    "`secret: {name}` beside `post` signs what is sent; to send it, let a hook with a script do so: \
-                     `{{run: 'curl -d \"\" \"https://example.org/$KEY\"', env: {{KEY: \"${{{{ secrets.{name} }}}}\"}}}}`"
-                )));
-            }
+        if !site.is_env && !site.is_callback {
+            let callback =
+                if site.is_hook { ", and in the `post`, `headers` and `body` of a callback" } else { "" };
+            let finding = wrong(format!("`secrets` can only be read in `env`{callback}"));
             return Some(finding.hint("pass it through `env: {X: \"${{ secrets.NAME }}\"}` and use \"$X\""));
         }
         let (Some(name), 2) = (read.segments.get(1), read.segments.len()) else {

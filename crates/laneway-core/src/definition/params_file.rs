@@ -31,6 +31,7 @@ fn object(text: &str, tree: &Tree<'_>, findings: &mut Findings) -> Option<Map<St
         step: None,
         is_env: false,
         is_hook: false,
+        is_callback: false,
         shell: crate::shell::Shell::Sh,
     };
     let value = reader.json(tree.root);

@@ -117,6 +117,7 @@ pub(super) fn workflow<'t>(text: &'t str, tree: &'t Tree<'t>, default_name: &str
         step: None,
         is_env: false,
         is_hook: false,
+        is_callback: false,
         shell: Shell::default(),
     };
     let mut spans = Spans::default();

@@ -43,12 +43,12 @@ pub(super) struct Site {
     pub(super) at_submit: Option<&'static str>,
     /// What a trigger's parameters read, and nothing else: what happened, and what is known of that.
     pub(super) only: Option<(&'static str, &'static [&'static str])>,
-    /// It becomes a variable of a process: the only place where secrets may be read.
+    /// It becomes a variable of a process, where secrets may be read.
     pub(super) is_env: bool,
     /// It belongs to a hook, which runs when the run has ended.
     pub(super) is_hook: bool,
-    /// It is the address of a callback.
-    pub(super) is_post: bool,
+    /// It is evaluated when a callback is sent: secrets may be read there, too.
+    pub(super) is_callback: bool,
     /// It gives the items of its step, and cannot read one.
     pub(super) is_list: bool,
 }
@@ -67,6 +67,8 @@ pub(super) struct Reader<'t> {
     pub(super) is_env: bool,
     /// What is read are hooks.
     pub(super) is_hook: bool,
+    /// What is read is sent by a callback.
+    pub(super) is_callback: bool,
     /// The shell of scripts that name none.
     pub(super) shell: Shell,
 }
@@ -325,7 +327,7 @@ impl<'t> Reader<'t> {
                 only: None,
                 is_env: self.is_env,
                 is_hook: self.is_hook,
-                is_post: self.is_hook && field.name == "post",
+                is_callback: self.is_callback,
                 is_list: false,
             });
         }

@@ -108,7 +108,7 @@ pub fn schema() -> Value {
             },
             "max_runs": {"$ref": "#/$defs/max_runs"},
             "secrets": {
-                "description": "Names for values that are found where a step runs, read as ${{ secrets.NAME }} in env: a variable of the node, a file on it, or a secret of the store.",
+                "description": "Names for values that are found where a step runs, read as ${{ secrets.NAME }} in env and in callbacks: a variable of the node, a file on it, or a secret of the store.",
                 "type": "object",
                 "propertyNames": {"pattern": NAME},
                 "additionalProperties": {
@@ -554,10 +554,24 @@ fn hook() -> Value {
     };
     let mut properties = json!({
         "post": {
-            "description": "A callback: the outcome is sent there as JSON, until it is taken. ${{ … }} can stand in it.",
-            "type": "string", "pattern": "^https?://",
+            "description": "A callback: the outcome is sent there, until it is taken. ${{ … }} can stand in it, also ${{ secrets.NAME }}.",
+            "type": "string", "pattern": "^(https?://|\\$\\{\\{)",
         },
         "secret": {"description": "Which of the workflow's secrets a callback is signed with.", "type": "string", "pattern": NAME},
+        "headers": {
+            "description": "Headers of a callback, by name. ${{ … }} can stand in their values, also ${{ secrets.NAME }}.",
+            "type": "object",
+            "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        },
+        "content_type": {
+            "description": "The media type of a callback's body. Default: application/json.",
+            "type": "string", "pattern": "/",
+        },
+        "body": {
+            "description": "What a callback sends in place of the outcome: a text as it is, a mapping or a list as JSON. ${{ … }} can stand in it, also ${{ secrets.NAME }}.",
+            "type": ["string", "object", "array"],
+        },
     });
     for key in [
         "run",
@@ -580,8 +594,8 @@ fn hook() -> Value {
         "additionalProperties": false,
         "dependentRequired": {"shell": ["run"]},
         "oneOf": [
-            {"required": ["run"], "not": not(&["secret", "post"])},
-            {"required": ["command"], "not": not(&["secret", "post"])},
+            {"required": ["run"], "not": not(&["secret", "post", "headers", "content_type", "body"])},
+            {"required": ["command"], "not": not(&["secret", "post", "headers", "content_type", "body"])},
             {"required": ["post"], "not": not(&["run", "command", "args", "shell", "env", "workdir", "runs_on"])},
         ],
         "properties": properties,

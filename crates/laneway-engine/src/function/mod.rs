@@ -31,8 +31,8 @@ pub(crate) use execute::{Ending, Job, execute};
 
 use crate::effect::Effects;
 
-/// The name of the function that sends callbacks: what it is given is in `worker/prepare.rs`.
-pub const POST: &str = "laneway post";
+/// The function that sends callbacks: what it is given is in `worker/prepare.rs`.
+pub use laneway_core::class::POST;
 
 /// What a function is called with.
 #[derive(Debug, Clone)]

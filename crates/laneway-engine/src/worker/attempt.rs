@@ -378,11 +378,11 @@ async fn attempt_in(
                 Ok(Looked::Executed(owed)) => owed,
                 Err(detail) => return Ended::unstarted(Reason::Expression, detail),
             };
-            let ended = call(setting, job, stop).await;
+            let ended = call(setting, job, &masks, stop).await;
             owed.settle(setting, claim, ended.outcome.as_ref(), ended.took, Left::default()).await;
             return ended;
         }
-        Err(detail) => return Ended::unstarted(Reason::Expression, detail),
+        Err(detail) => return Ended::unstarted(Reason::Expression, masks.text(&detail)),
     };
     let (timeout, workdir) = (job.timeout(), job.workdir());
     let given = match passing_by(stop, || artifacts::give(&setting.store, claim, (&workdir, &scope))).await {
@@ -605,12 +605,12 @@ where
     }
 }
 
-async fn call(setting: &Setting, job: function::Job, stop: &StopSignal) -> Ended {
+async fn call(setting: &Setting, job: function::Job, masks: &Masks, stop: &StopSignal) -> Ended {
     let (begun, timeout) = (Instant::now(), job.timeout);
     let outcome = match function::execute(&setting.functions, job, stop).await {
-        function::Ending::Returned(output) => Some(Outcome::Succeeded { output }),
-        function::Ending::Failed(why) => Some(failed(Reason::Error, why)),
-        function::Ending::BadOutput(why) => Some(failed(Reason::BadOutput, why)),
+        function::Ending::Returned(output) => Some(Outcome::Succeeded { output: masks.output(output) }),
+        function::Ending::Failed(why) => Some(failed(Reason::Error, masks.text(&why))),
+        function::Ending::BadOutput(why) => Some(failed(Reason::BadOutput, masks.text(&why))),
         function::Ending::Unknown(why) => Some(failed(Reason::StartFailed, why)),
         function::Ending::TimedOut => Some(timed_out(timeout)),
         function::Ending::Stopped => None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use laneway_core::definition::{Action, Container, Housing, Input, Merge};
+use laneway_core::definition::{Action, Container, Housing, Input, MAX_INPUT, Merge, Post};
 use laneway_core::expression::{Error, Scope, Template};
 use laneway_core::id::{InstanceId, SessionId};
 use laneway_store::log_path;
@@ -99,8 +99,9 @@ pub(super) fn secrets_read(claim: &Claim) -> BTreeSet<String> {
         return BTreeSet::new();
     }
     let step = plan.step(claim.at.position);
-    if let Action::Post { secret, .. } = &step.action {
-        return secret.iter().cloned().collect();
+    if let Action::Post(post) = &step.action {
+        let sent = post.templates().flat_map(Template::secrets_read).map(str::to_owned);
+        return sent.chain(post.secret.clone()).collect();
     }
     let files = match step.housing() {
         Some(Housing::Own(container)) => container.secrets.as_slice(),
@@ -148,9 +149,7 @@ pub(super) fn work(
             let job = call(claim, name, with, scope)?;
             return Ok(Work::Function(function::Job { fence: spot.fence, ..job }));
         }
-        Action::Post { url, secret } => {
-            return post(claim, url, secret.as_deref(), scope).map(Work::Function);
-        }
+        Action::Post(callback) => return post(claim, callback, scope).map(Work::Function),
         // No node that runs steps takes such a class.
         Action::Queue { queue, .. } => {
             return Err(format!("it is for remote workers of the queue `{queue}`"));
@@ -307,15 +306,40 @@ fn arguments(args: &[Template], scope: &Scope) -> Result<Vec<String>, String> {
 }
 
 /// A callback is a call of the function that sends it, which whoever starts a worker brings along.
-fn post(claim: &Claim, url: &Template, secret: Option<&str>, scope: &Scope) -> Result<function::Job, String> {
-    let url = url.render(scope).map_err(|error| format!("`post`: {error}"))?;
+fn post(claim: &Claim, post: &Post, scope: &Scope) -> Result<function::Job, String> {
+    let url = post.url.render(scope).map_err(|error| format!("`post`: {error}"))?;
+    let body = match &post.body {
+        None => scope.get("ended").cloned().unwrap_or_default(),
+        Some(body) => body.evaluate(scope).map_err(|error| format!("`body`: {error}"))?,
+    };
+    let body = match body {
+        serde_json::Value::String(text) => text,
+        body => body.to_string(),
+    };
+    if body.len() > MAX_INPUT {
+        return Err(format!("`body` is {} bytes long, and {MAX_INPUT} are sent at most", body.len()));
+    }
+    let mut headers = serde_json::Map::new();
+    for (name, value) in &post.headers {
+        let value = value.render(scope).map_err(|error| format!("`headers.{name}`: {error}"))?;
+        headers.insert(name.clone(), value.into());
+    }
     let step = claim.head.plan.step(claim.at.position);
     let mut input = serde_json::Map::new();
+    // An answer may repeat the path that was asked for, and an error names the host.
+    let authority = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());
+    let secrets = |name: &str| scope.get("secrets")?.get(name)?.as_str();
+    let has_host = |secret: &str| authority.is_some_and(|authority| secret.contains(authority));
+    let is_host_secret = post.url.secrets_read().filter_map(secrets).any(has_host);
+    input.insert("is_host_secret".to_owned(), is_host_secret.into());
+    input.insert("is_path_secret".to_owned(), post.url.secrets_read().next().is_some().into());
     input.insert("url".to_owned(), url.into());
-    input.insert("body".to_owned(), scope.get("ended").cloned().unwrap_or_default());
+    input.insert("headers".to_owned(), headers.into());
+    input.insert("content_type".to_owned(), post.content_type.clone().into());
+    input.insert("body".to_owned(), body.into());
     // The same for every attempt, so that a receiver that has it already recognises it. A webhook refuses names with a dot.
     input.insert("delivery".to_owned(), format!("{}:{}", claim.head.run, step.name).into());
-    if let Some(name) = secret {
+    if let Some(name) = &post.secret {
         let value = scope.get("secrets").and_then(|secrets| secrets.get(name)).cloned();
         input.insert("secret".to_owned(), value.ok_or_else(|| format!("the secret `{name}` has no value"))?);
     }

@@ -9,7 +9,8 @@ use laneway_core::trigger::Start;
 use laneway_store::model::Application;
 use laneway_store::{Result, Store};
 
-use super::documents::{Documents, name_of};
+use super::Documents;
+use super::documents::name_of;
 use super::submit::{absolute, parse_hash};
 use super::{Author, firing_nodes};
 use crate::problem::{Answer, Code, Problem};

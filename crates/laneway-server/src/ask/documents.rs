@@ -8,6 +8,7 @@ use laneway_core::definition::{self, DocumentDefaults, Source};
 use laneway_core::hash::Version;
 use laneway_core::plan::Plan;
 
+use crate::callback::{Reach, check_hosts};
 use crate::problem::{Answer, Code, Problem};
 
 /// Documents up to so many bytes are kept, and read where they came in: that takes less than to hand them to another thread.
@@ -21,12 +22,18 @@ const PLANS: usize = 64;
 #[derive(Debug, Default)]
 pub struct Documents {
     defaults: DocumentDefaults,
+    /// Where callbacks may go.
+    reach: Reach,
     kept: Mutex<HashMap<Version, (Arc<Plan>, String)>>,
 }
 
 impl Documents {
-    pub fn new(defaults: DocumentDefaults) -> Self {
-        Self { defaults, kept: Mutex::default() }
+    pub fn new(defaults: DocumentDefaults, reach: Reach) -> Self {
+        Self { defaults, reach, kept: Mutex::default() }
+    }
+
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// The plan of a document, with its text as it is stored.
@@ -53,11 +60,13 @@ impl Documents {
 
     /// A plan, with its text, or what is wrong with that.
     pub(super) async fn compile(&self, document: String, name: String) -> Answer<(Plan, String)> {
-        let (is_short, defaults) = (is_short(&document), self.defaults.clone());
+        let (is_short, defaults, reach) = (is_short(&document), self.defaults.clone(), self.reach.clone());
         let compile = move || {
             let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
             let source = defaults.complete(source);
-            match definition::compile(&source) {
+            let compiled = definition::compile(&source)
+                .and_then(|plan| check_hosts(&source, &plan.workflow, &reach).map(|()| plan));
+            match compiled {
                 Ok(plan) => Ok((plan, source.text)),
                 Err(diagnostics) => Err(Problem::document(&diagnostics)),
             }

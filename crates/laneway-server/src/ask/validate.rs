@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use laneway_core::definition::{Diagnostic, Source, compile};
 
 use super::documents::name_of;
+use crate::callback::{Reach, check_hosts};
 use crate::problem::Answer;
 use crate::wire;
 
 /// A document that is wrong is an answer too. A good one is drawn. Takes its time with a large one.
-pub fn validate(asked: wire::Validate) -> Answer<wire::Validated> {
+pub fn validate(asked: wire::Validate, reach: &Reach) -> Answer<wire::Validated> {
     let wire::Validate { document, name } = asked;
     let source = Source { file: "<document>".to_owned(), default_name: name_of(name)?, text: document };
-    Ok(match compile(&source) {
+    let compiled =
+        compile(&source).and_then(|plan| check_hosts(&source, &plan.workflow, reach).map(|()| plan));
+    Ok(match compiled {
         Ok(plan) => {
             wire::Validated { ok: true, problems: Vec::new(), more: 0, graph: Some(wire::Graph::of(&plan)) }
         }

@@ -33,6 +33,19 @@ impl Reach {
         Ok(reach)
     }
 
+    /// Returns the address at which a host is refused, where that is known without asking anybody.
+    pub(super) fn refused(&self, host: &str) -> Option<IpAddr> {
+        let lower = host.to_ascii_lowercase();
+        let is_here = lower == "localhost" || lower.ends_with(".localhost");
+        let addresses: &[IpAddr] = match host.parse() {
+            Ok(address) => &[address],
+            Err(_) if is_here => &[IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)],
+            Err(_) => &[],
+        };
+        let first = addresses.first().copied()?;
+        (!addresses.iter().any(|address| self.allows(host, *address))).then_some(first)
+    }
+
     /// Whether a host may be asked at an address that its name stands for.
     pub(super) fn allows(&self, host: &str, address: IpAddr) -> bool {
         let address = plain(address);
@@ -160,6 +173,17 @@ mod tests {
             "64:ff9b:1::1",
         ] {
             assert!(!allows(&reach, special), "{special}");
+        }
+    }
+
+    #[test]
+    fn host_is_judged_by_its_name_where_that_is_an_address() {
+        let reach = Reach::new(["10.0.0.0/8", "near.localhost"]).expect("a reach");
+        for host in ["10.1.2.3", "1.1.1.1", "a.example", "near.localhost", "127.1"] {
+            assert_eq!(reach.refused(host), None, "{host}");
+        }
+        for (host, at) in [("192.168.0.1", "192.168.0.1"), ("localhost", "127.0.0.1"), ("::1", "::1")] {
+            assert_eq!(reach.refused(host), at.parse().ok(), "{host}");
         }
     }
 

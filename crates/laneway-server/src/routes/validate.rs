@@ -19,8 +19,8 @@ pub(crate) async fn validate(
     // The place goes along: who leaves does not make room for another one before this is done.
     let place = Arc::clone(&app.validations).acquire_owned().await;
     let validate = move || {
-        let answer =
-            ask::validate(asked).and_then(|found| serde_json::to_vec(&found).map_err(|error| wrong(&error)));
+        let answer = ask::validate(asked, app.documents.reach())
+            .and_then(|found| serde_json::to_vec(&found).map_err(|error| wrong(&error)));
         drop(place);
         answer
     };

@@ -63,7 +63,8 @@ pub(crate) async fn apply(
     Extension(caller): Extension<Caller>,
     Body(asked): Body<wire::Apply, LARGE>,
 ) -> Answer<Json<wire::Applied>> {
-    Ok(Json(ask::apply(app.store.as_ref(), &app.documents, asked, &caller.author(), &app.directory).await?))
+    let (store, documents) = (app.store.as_ref(), &app.documents);
+    Ok(Json(ask::apply(store, documents, asked, &caller.author(), &app.directory).await?))
 }
 
 pub(crate) async fn bring(

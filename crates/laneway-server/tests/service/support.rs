@@ -16,6 +16,7 @@ use laneway_core::role::Role;
 use laneway_engine::embed::{self, Engine};
 use laneway_engine::remote::Terms;
 use laneway_server::access::{Names, make};
+use laneway_server::callback::Reach;
 use laneway_server::{Deadlines, Service, Tls, serve};
 use laneway_store::model::{Ask, Claim, Finished, NewSession, Outcome};
 use laneway_store::{Open, Options, Store};
@@ -174,6 +175,7 @@ impl Server {
             is_behind_proxy,
             remote,
             deadlines,
+            reach: Reach::default(),
         };
         let stop = CancellationToken::new();
         let app = service.app(stop.clone());

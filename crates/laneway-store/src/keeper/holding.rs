@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::definition::OnLost;
+use laneway_core::definition::{Action, OnLost};
 use laneway_core::event::{RunAdopted, TaskAvailable, TaskLost, TaskReturned, TaskStarted};
 use laneway_core::gate::Gate;
 use laneway_core::id::SessionId;
@@ -158,7 +158,8 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// One claim of a dead session. Whether it ever started does not matter: nobody can know that it did not. It comes
-    /// back at most `max_lost` times: a step that kills its node must not do so for ever.
+    /// back at most `max_lost` times: a step that kills its node must not do so for ever. A callback kills no node, and
+    /// `laneway run` does not wait for one that hangs: only its retries end it.
     pub(crate) fn lose(&mut self, claim: &ClaimRef, node: &str, max_lost: u32) -> Result<(), F::Error> {
         let task = self.task(claim.position)?;
         let (lost, stop) = (task.lost, task.stop);
@@ -176,7 +177,9 @@ impl<F: Facts> Keeper<F> {
             let why = self.why_aborted(claim.position, reason)?;
             return self.end(claim, ending(TaskMove::Cancel, reason, why));
         }
-        if self.step(claim.position).on_lost == OnLost::Fail || lost >= max_lost {
+        let step = self.step(claim.position);
+        let is_worn_out = lost >= max_lost && !matches!(step.action, Action::Post(_));
+        if step.on_lost == OnLost::Fail || is_worn_out {
             let detail = match lost {
                 0 => format!("its node {node} died"),
                 before => format!("its node {node} died, as {before} before it"),

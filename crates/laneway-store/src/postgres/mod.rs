@@ -94,7 +94,7 @@ use crate::prune::{Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, S
 use crate::sqlite::Clock;
 use crate::store::{Store, UNHINTED_POLL_INTERVAL};
 use crate::tally::GateWaits;
-use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
+use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, Outbox, TriggerRef, TriggerView};
 use crate::{Open, SchemaChange};
 
 /// Runs that are looked at again in one transaction when a node takes more than before: others wait for what it holds.
@@ -738,6 +738,10 @@ impl Store for PostgresStore {
 
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {
         self.base.ask(|link| async move { triggers::hooks_owed(&link, run).await }).await
+    }
+
+    async fn outbox(&self, session: SessionId) -> Result<Outbox> {
+        self.base.ask(|link| async move { triggers::outbox(&link, self.base.now(), session).await }).await
     }
 
     async fn listening(&self, path: &str) -> Result<Option<Listening>> {

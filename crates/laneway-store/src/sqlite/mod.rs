@@ -90,7 +90,7 @@ use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
 use crate::store::{Store, UNHINTED_POLL_INTERVAL};
 use crate::tally::GateWaits;
-use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
+use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, Outbox, TriggerRef, TriggerView};
 use crate::{MAX_LOST, Open, SchemaChange};
 
 #[derive(Debug)]
@@ -778,6 +778,10 @@ impl Store for SqliteStore {
 
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {
         self.look(|connection, _| triggers::hooks_owed(connection, run))
+    }
+
+    async fn outbox(&self, session: SessionId) -> Result<Outbox> {
+        self.look(|connection, shared| triggers::outbox(connection, session, shared.moment(connection)?))
     }
 
     async fn listening(&self, path: &str) -> Result<Option<Listening>> {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::hook::Outcome;
+use laneway_core::class::{Offer, POST};
+use laneway_core::hook::{Outcome, Which};
 use laneway_core::reason::Reason;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::Error;
-use laneway_store::model::{Application, Submission};
+use laneway_store::model::{Application, NewSession, Submission};
+use laneway_store::prune::Keep;
 use laneway_store::trigger::{self, LastFired};
 use serde_json::{Map, json};
 
@@ -25,6 +27,11 @@ for_each_database! {
     hooks_of_an_end_that_another_one_followed_are_not_made_up_for,
     hooks_of_a_canceled_run_share_the_clock_of_its_clean_up,
     run_without_time_for_clean_up_owes_no_hooks,
+    callback_is_sent_by_one_node_that_takes_callbacks_and_again_when_its_time_has_come,
+    callback_waits_for_a_node_that_sends_it,
+    callback_is_given_up_by_its_retries_and_never_by_losses,
+    callbacks_go_with_the_past_as_other_runs_do,
+    hooks_that_nobody_has_submitted_are_seen_by_all_who_send,
     path_is_that_of_one_workflow,
     webhook_listens_and_remembers_what_came_of_it,
     paused_webhook_says_so,
@@ -129,7 +136,7 @@ async fn hooks_of_a_canceled_run_share_the_clock_of_its_clean_up(place: Place) {
     let view = node.view(run).await;
     let end_by = view.state.clean_up_until;
     assert_eq!(end_by, Some(Millis(START.0 + 65_000)), "counted from the cancel");
-    let plan = Arc::new(view.plan.hooks_at(RunStatus::Canceled).expect("hooks"));
+    let plan = Arc::new(view.plan.hooks_at(RunStatus::Canceled, Which::Steps).expect("hooks"));
     let like = submission(HOOKED, json!({}), node.session);
     let hooks = Submission { plan, end_by, is_shared: true, ..like };
     let hooks = node.store.submit(hooks).await.expect("a run of hooks");
@@ -170,7 +177,7 @@ async fn run_without_time_for_clean_up_owes_no_hooks(place: Place) {
 /// The hooks of a run that failed, submitted as whoever looks does.
 async fn submit_hooks(node: &Node, of: laneway_core::id::RunId) -> laneway_core::id::RunId {
     let view = node.view(of).await;
-    let hooks = view.plan.hooks_at(RunStatus::Failed).expect("hooks");
+    let hooks = view.plan.hooks_at(RunStatus::Failed, Which::Steps).expect("hooks");
     let outcome = Outcome {
         run: of,
         workflow: "flow".to_owned(),
@@ -292,4 +299,122 @@ async fn paused_webhook_says_so(place: Place) {
     node.store.resume_triggers("flow").await.expect("triggers that go on");
     let due = node.store.due(10).await.expect("what is due");
     assert_eq!(due.schedules, [], "a webhook has no moment");
+}
+
+const CALLING: &str = "name: flow\nhooks: {failed: [{post: 'https://a.example', retry: {max: 1, backoff: 10s, jitter: 0}}]}\n\
+    steps: {a: {run: x}}\n";
+
+/// A node that sends callbacks, and does nothing else.
+async fn sender(place: &Place, name: &str) -> Node {
+    let offer = Offer { node: name.to_owned(), functions: [POST.to_owned()].into(), ..Offer::default() };
+    Node::join(place.open(), NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) }).await
+}
+
+async fn has_callbacks(node: &Node) -> bool {
+    node.store.outbox(node.session).await.expect("an answer").has_callbacks
+}
+
+/// The callbacks of a run that failed, submitted as whoever looks does.
+async fn submit_callbacks(node: &Node) -> laneway_core::id::RunId {
+    let of = node.share(CALLING).await;
+    let held = node.take_any(1).await.remove(0);
+    node.fail(&held).await;
+    let view = node.view(of).await;
+    let firing = node.store.hooks_owed(of).await.expect("an answer").expect("hooks");
+    let plan = Arc::new(view.plan.hooks_at(RunStatus::Failed, Which::Callbacks).expect("callbacks"));
+    let like = submission(CALLING, json!({}), node.session);
+    let key = Some(format!("hooks of {of} ({}) callbacks", firing.end.seq));
+    let submission = Submission { plan, key, is_shared: true, max_parallel: 4, ..like };
+    let first = node.store.submit(submission.clone()).await.expect("a run of callbacks");
+    let again = node.store.submit(submission).await.expect("the same");
+    assert_eq!(first, again, "as often as it is submitted");
+    node.store.settle(firing.end, None).await.expect("a record");
+    first
+}
+
+async fn callback_is_sent_by_one_node_that_takes_callbacks_and_again_when_its_time_has_come(place: Place) {
+    let worker = Node::worker(place.open(), "worker", &[]).await;
+    let (one, two) = (sender(&place, "one").await, sender(&place, "two").await);
+    assert!(!has_callbacks(&one).await);
+    let run = submit_callbacks(&worker).await;
+    worker.share("name: other\nsteps: {a: {run: x}}\n").await;
+    assert!(has_callbacks(&one).await && has_callbacks(&two).await);
+    let mut held = one.take_any(9).await;
+    assert_eq!(held.len(), 1, "no step of anybody");
+    assert_eq!(two.take_any(9).await.len(), 0, "it is being sent");
+    assert!(has_callbacks(&one).await && !has_callbacks(&two).await, "by one");
+    one.fail(&held.remove(0)).await;
+    assert!(!has_callbacks(&one).await, "it waits");
+    place.advance(Duration::from_secs(9));
+    assert!(!has_callbacks(&two).await);
+    place.advance(Duration::from_secs(2));
+    assert!(has_callbacks(&two).await, "its time has come, and nobody has looked yet");
+    two.promote().await;
+    let held = two.take_any(9).await.remove(0);
+    two.succeed(&held).await;
+    assert!(!has_callbacks(&two).await);
+    assert_eq!((two.status(run).await, two.attempts(run, "failed-1").await.len()), (RunStatus::Succeeded, 2));
+}
+
+async fn callback_waits_for_a_node_that_sends_it(place: Place) {
+    let worker = Node::worker(place.open(), "worker", &[]).await;
+    let run = submit_callbacks(&worker).await;
+    assert_eq!(worker.take_any(9).await.len(), 0);
+    let why = worker.why(run, "failed-1").await;
+    assert!(why.contains("sends callbacks"), "{why}");
+    assert!(has_callbacks(&worker).await);
+    let one = sender(&place, "one").await;
+    assert_eq!(one.take_any(9).await.len(), 1);
+}
+
+async fn callback_is_given_up_by_its_retries_and_never_by_losses(place: Place) {
+    let worker = Node::worker(place.open_for(1), "worker", &[]).await;
+    let run = submit_callbacks(&worker).await;
+    for name in ["one", "two", "three", "four"] {
+        let node = sender(&place, name).await;
+        let held = node.take_any(9).await;
+        assert_eq!(held.len(), 1, "{name}");
+        worker.store.retire(node.session, left()).await.expect("over");
+    }
+    let node = sender(&place, "last").await;
+    for _ in 0..2 {
+        let held = node.take_any(9).await.remove(0);
+        node.fail(&held).await;
+        place.advance(Duration::from_secs(11));
+        node.promote().await;
+    }
+    assert_eq!(node.status(run).await, RunStatus::Failed);
+    assert!(!has_callbacks(&node).await);
+}
+
+async fn callbacks_go_with_the_past_as_other_runs_do(place: Place) {
+    let worker = Node::worker(place.open(), "worker", &[]).await;
+    let node = sender(&place, "one").await;
+    let run = submit_callbacks(&worker).await;
+    let prunable = async || {
+        let keep = Keep { for_: Some(Duration::from_secs(60)), ..Keep::default() };
+        node.store.prunable(keep, 100).await.expect("a list").iter().any(|one| one.run == run)
+    };
+    place.advance(Duration::from_secs(61));
+    assert!(!prunable().await, "it is yet to be sent");
+    let held = node.take_any(9).await.remove(0);
+    node.succeed(&held).await;
+    place.advance(Duration::from_secs(61));
+    assert!(prunable().await);
+    assert!(node.store.prune(run).await.expect("it is removed"));
+    assert!(!has_callbacks(&node).await);
+}
+
+async fn hooks_that_nobody_has_submitted_are_seen_by_all_who_send(place: Place) {
+    let (owner, node) = (place.node("one").await, place.node("two").await);
+    let owes = async || node.store.outbox(node.session).await.expect("an answer").owes_hooks;
+    let run = owner.submit(CALLING).await;
+    let held = owner.take(run, 1).await.remove(0);
+    owner.fail(&held).await;
+    assert!(!owes().await, "its process lives, and does so");
+    owner.store.retire(owner.session, left()).await.expect("over");
+    assert!(owes().await);
+    let firing = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
+    node.store.settle(firing.end, None).await.expect("a record");
+    assert!(!owes().await);
 }

@@ -56,7 +56,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
                 .into());
         }
         let document = context.document(file)?;
-        let plan = document::examine(&context.printer, &document, Files::Apart)?;
+        let reach = context.reach(Files::Apart)?;
+        let plan = document::examine(&context.printer, &document, Files::Apart, reach.as_ref())?;
         children::check(context, &plan, &document.dir)?;
         if let Some(why) = plan.unsupported() {
             return Err(Refusal::new(format!("{file} cannot be applied: {why}")).into());

@@ -61,12 +61,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use laneway_core::id::RunId;
 use laneway_server::access::read_admin_token;
+use laneway_server::callback::Reach;
 use laneway_server::client::{Client, is_on_this_host};
 use laneway_store::{Open, Options, SchemaChange, Store};
 
 use self::elsewhere::Asked;
 use crate::cli::Command;
-use crate::document::{self, Document};
+use crate::document::{self, Document, Files};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
@@ -102,6 +103,14 @@ impl Context {
     /// The server to ask, with a token: the caller's own, or the one that a server on this host has made.
     pub(crate) fn client(&self) -> anyhow::Result<Option<Client>> {
         self.asked_server()?.map(|(url, _)| self.client_at(url)).transpose()
+    }
+
+    /// Where callbacks of a document may go, unless a server is asked, which has its own rule. What runs here asks none.
+    pub(crate) fn reach(&self, files: Files) -> anyhow::Result<Option<Reach>> {
+        if files == Files::Apart && self.asked_server()?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(self.settings.reach()?))
     }
 
     /// The one rule of where a command looks: the nearest of `--store` and `--server` counts, and the server where both are as near.

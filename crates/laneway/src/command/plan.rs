@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let document = context.document(&args.file)?;
-    let plan = document::examine(&context.printer, &document, Files::Apart)?;
+    let plan = document::examine(&context.printer, &document, Files::Apart, None)?;
     let more = context.settings.get(&PASS_ENV).map_or("", |(names, _)| names);
     let passed = env::passed_to_steps(more.split(','));
     let missing = not_passed(&plan, &passed);

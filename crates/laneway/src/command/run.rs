@@ -112,7 +112,7 @@ impl Start {
         params: &ParamArgs,
         max: Option<NonZeroU32>,
     ) -> anyhow::Result<Self> {
-        let plan = document::examine(&context.printer, &document, files)?;
+        let plan = document::examine(&context.printer, &document, files, context.reach(files)?.as_ref())?;
         let called = children::check(context, &plan, &document.dir)?;
         let params = params.bind(&plan)?;
         let max_parallel = max_parallel(context, max, plan.workflow.max_parallel)?;

@@ -112,6 +112,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             is_alone: !is_worker,
         },
         deadlines: Deadlines::default(),
+        reach: reach.clone(),
     };
     let app = service.app(stop.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -185,7 +186,8 @@ impl Joining<'_> {
         Ok(if self.is_worker {
             Life::Worker(Node::begin(self.context, store, self.session.clone()).await?)
         } else {
-            Life::Presence(Presence::begin(self.context, store, &self.name).await?)
+            let presence = NewSession { fires: true, ..NewSession::ephemeral(&self.name, 1) };
+            Life::Presence(Presence::begin(self.context, store, presence).await?)
         })
     }
 

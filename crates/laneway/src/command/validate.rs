@@ -1,6 +1,7 @@
 //! `laneway validate`: every error of every file, and an exit code. Never runs anything.
 
 use laneway_core::definition::{self, Diagnostics};
+use laneway_server::callback::check_hosts;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -32,6 +33,8 @@ pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
             if !examined.shared_directory.is_empty() {
                 return Err(Bad(examined.shared_directory).into());
             }
+            let reach = context.settings.reach()?;
+            check_hosts(&document.source, &examined.plan.workflow, &reach).map_err(Bad)?;
             children::check(context, &examined.plan, &document.dir)?;
             Ok(examined.plan)
         });

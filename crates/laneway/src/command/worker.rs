@@ -29,6 +29,7 @@ use crate::drive::{Interrupts, Node, REJOIN_DELAY, duration, has_lost_its_sessio
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::firing::{Firing, Policies};
+use crate::outbox;
 use crate::pruning::{Kept, Pruning};
 use crate::settings::{
     EXIT_WITH_PARENT, HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_PARALLEL,
@@ -87,7 +88,7 @@ impl WorkArgs {
         let containers = context.settings.containers()?;
         let has_container = has_engine(&containers.docker).await;
         let (node, ports) = (name.to_owned(), Some(containers.port_count()));
-        let offer = Offer { node, labels, has_process: true, has_container, ports, ..Offer::default() };
+        let offer = Offer { labels, has_process: true, has_container, ports, ..outbox::offer(node) };
         Ok(NewSession {
             offer: Some(offer),
             lease,
@@ -107,7 +108,7 @@ impl WorkArgs {
                 slots: self.slots.get() as usize,
                 kill_grace: self.kill_grace,
                 warden: node.warden.clone(),
-                functions: callback::functions(reach),
+                functions: callback::functions(reach, None),
                 containers,
                 pulse: node.pulse(),
                 counts: node.counts.clone(),

@@ -63,7 +63,7 @@ fn validate_answers_the_mistakes_of_newcomers() {
         ("colon", "steps:\n  a: {run: echo: hi}\n"),
         (
             "callback",
-            "secrets: {t: {env: T}}\nsteps: {a: {run: make}}\nhooks: {failed: [{post: \"https://x.org/${{ secrets.t }}\"}]}\n",
+            "secrets: {key: {env: KEY}}\nsteps: {a: {run: make}}\nhooks: {failed: [{post: \"https://x.org/${{ secrets.kez }}\"}]}\n",
         ),
     ] {
         place.write(&format!("{name}.yaml"), text);
@@ -154,13 +154,13 @@ fn validate_answers_the_mistakes_of_newcomers() {
       |                ^
       |
       = help: a value that contains `: ` needs quotes: run: "echo: hi"
-    error: `secrets` can only be read in `env`
+    error: there is no secret `kez`
      --> callback.yaml:3:44
       |
-    3 | hooks: {failed: [{post: "https://x.org/${{ secrets.t }}"}]}
-      |                                            ^^^^^^^^^
+    3 | hooks: {failed: [{post: "https://x.org/${{ secrets.kez }}"}]}
+      |                                            ^^^^^^^^^^^
       |
-      = help: `secret: t` beside `post` signs what is sent; to send it, let a hook with a script do so: `{run: 'curl -d "" "https://example.org/$KEY"', env: {KEY: "${{ secrets.t }}"}}`
+      = help: did you mean `key`?
     "##);
     let mut preview = place.command(&["schedule", "preview", "--cron", "61 * * * *"]);
     preview.env("COLUMNS", "100");

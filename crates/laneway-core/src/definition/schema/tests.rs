@@ -245,6 +245,25 @@ const AGREED: &[(bool, &str)] = &[
         r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"run": "x", "post": "https://a.example"}]}}"#,
     ),
     (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"run": "x", "secret": "k"}]}}"#),
+    (
+        true,
+        r#"{"steps": {"a": {"run": "x"}}, "secrets": {"k": {"env": "K"}}, "hooks": {"failed": [
+            {"post": "${{ secrets.k }}", "headers": {"Authorization": "Bearer ${{ secrets.k }}"}, "content_type": "text/plain", "body": "x"},
+            {"post": "https://a.example", "body": {"text": "${{ ended.status }} ${{ secrets.k }}", "parts": [1, null]}}]}}"#,
+    ),
+    (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"run": "x", "body": "k"}]}}"#),
+    (
+        false,
+        r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"post": "https://a.example", "body": 7}]}}"#,
+    ),
+    (
+        false,
+        r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"post": "https://a.example", "headers": {"a b": "x"}}]}}"#,
+    ),
+    (
+        false,
+        r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"post": "https://a.example", "content_type": "text"}]}}"#,
+    ),
     (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"post": "ftp://a.example"}]}}"#),
     (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"ended": [{"run": "x"}]}}"#),
     (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": {"run": "x"}}}"#),

@@ -168,6 +168,7 @@ fn as_json(text: &str) -> serde_json::Value {
         step: None,
         is_env: false,
         is_hook: false,
+        is_callback: false,
         shell: Shell::Sh,
     }
     .json(tree.root)

@@ -1,7 +1,8 @@
 //! T1, T3: what is said about `schedule` and `after`.
 
 use super::{refused, source};
-use crate::definition::compile;
+use crate::definition::{Action, compile};
+use crate::expression::Template;
 use crate::schedule::CatchUp;
 use crate::state::RunStatus;
 use crate::trigger::Start;
@@ -248,7 +249,7 @@ steps: {a: {run: make, env: {A: "${{ ended.status }}"}}}
     4 |     - {run: page, needs: [a]}
       |                   ^^^^^
       |
-      = help: the keys are: run, command, args, shell, post, secret, if, env, workdir, timeout, retry, runs_on, description
+      = help: the keys are: run, command, args, shell, post, secret, headers, content_type, body, if, env, workdir, timeout, retry, runs_on, description
 
     error: `secret` does not belong to this hook
      --> flow.yaml:5:19
@@ -338,4 +339,128 @@ steps: {a: {run: make}}
       |
       = help: each run would start the next one, for ever; `schedule` starts it again and again
     "#);
+}
+
+#[test]
+fn what_a_callback_cannot_send_is_told_at_its_place() {
+    let text = r#"
+secrets: {key: {env: KEY}}
+hooks:
+  finished:
+    - post: "https://a.example/${{ secrets.kee }}"
+      if: secrets.key == "x"
+      content_type: json
+      headers: {Content-Type: x, Laneway-Delivery: x, "a b": x, X-A: "1", x-a: "2", X-B: "${{ secrets.key | upper }}"}
+      body: 7
+    - {run: page, headers: {X: y}}
+    - {run: page, args: ["${{ secrets.key }}"]}
+    - {post: "https://a.example", body: {text: "${{ steps.a.output.x }}"}}
+steps: {a: {run: make}}
+"#;
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    error: there is no secret `kee`
+     --> flow.yaml:4:36
+      |
+    4 |     - post: "https://a.example/${{ secrets.kee }}"
+      |                                    ^^^^^^^^^^^
+      |
+      = help: did you mean `key`?
+
+    error: `secrets` can only be read in `env`, and in the `post`, `headers` and `body` of a callback
+     --> flow.yaml:5:11
+      |
+    5 |       if: secrets.key == "x"
+      |           ^^^^^^^^^^^
+      |
+      = help: pass it through `env: {X: "${{ secrets.NAME }}"}` and use "$X"
+
+    error: `content_type` must be a media type such as application/json, not the string `json`
+     --> flow.yaml:6:21
+      |
+    6 |       content_type: json
+      |                     ^^^^
+
+    error: `Content-Type` has a key of its own
+     --> flow.yaml:7:17
+      |
+    7 |       headers: {Content-Type: x, Laneway-Delivery: x, "a b": x, X-A: "1", x-a: "2", X-B: "${{ secrets.key | upper }}"}
+      |                 ^^^^^^^^^^^^
+      |
+      = help: write `content_type` beside `post`
+
+    error: `Laneway-Delivery` is written by Laneway itself
+     --> flow.yaml:7:34
+      |
+    7 |       headers: {Content-Type: x, Laneway-Delivery: x, "a b": x, X-A: "1", x-a: "2", X-B: "${{ secrets.key | upper }}"}
+      |                                  ^^^^^^^^^^^^^^^^
+      |
+      = help: leave it out
+
+    error: `a b` cannot be the name of a header
+     --> flow.yaml:7:55
+      |
+    7 |       headers: {Content-Type: x, Laneway-Delivery: x, "a b": x, X-A: "1", x-a: "2", X-B: "${{ secrets.key | upper }}"}
+      |                                                       ^^^^^
+      |
+      = help: use letters, digits and `-`, as in Authorization
+
+    error: the header `x-a` is given twice
+     --> flow.yaml:7:75
+      |
+    7 |       headers: {Content-Type: x, Laneway-Delivery: x, "a b": x, X-A: "1", x-a: "2", X-B: "${{ secrets.key | upper }}"}
+      |                                                                           ^^^
+      |
+      = help: the case of its letters makes no difference
+
+    error: a secret is taken as it is: nothing can be done to it in an expression
+     --> flow.yaml:7:95
+      |
+    7 |       headers: {Content-Type: x, Laneway-Delivery: x, "a b": x, X-A: "1", x-a: "2", X-B: "${{ secrets.key | upper }}"}
+      |                                                                                               ^^^^^^^^^^^
+      |
+      = help: write `${{ secrets.key }}`, with other text around it if need be
+
+    error: `body` must be a text, or a mapping that is sent as JSON, not the number 7
+     --> flow.yaml:8:13
+      |
+    8 |       body: 7
+      |             ^
+      |
+      = help: put it in quotes: "7"
+
+    error: `headers` does not belong to this hook
+     --> flow.yaml:9:19
+      |
+    9 |     - {run: page, headers: {X: y}}
+      |                   ^^^^^^^
+      |
+      = help: it is what a callback sends: add `post: https://…`
+
+    error: `secrets` can only be read in `env`, and in the `post`, `headers` and `body` of a callback
+      --> flow.yaml:10:31
+       |
+    10 |     - {run: page, args: ["${{ secrets.key }}"]}
+       |                               ^^^^^^^^^^^
+       |
+       = help: pass it through `env: {X: "${{ secrets.NAME }}"}` and use "$X"
+
+    error: a hook cannot read `steps`: they belong to the run that has ended
+      --> flow.yaml:11:53
+       |
+    11 |     - {post: "https://a.example", body: {text: "${{ steps.a.output.x }}"}}
+       |                                                     ^^^^^^^^^^^^^^^^
+       |
+       = help: it can read `ended.run`, `ended.workflow`, `ended.status`, `ended.reason`, `ended.failed`
+    "#);
+}
+
+#[test]
+fn callback_sends_secrets_in_its_address_its_headers_and_its_body() {
+    let text = "secrets: {key: {env: KEY}}\nparams: {day: {type: string}}\nhooks: {failed: [{post: 'https://a.example/${{ secrets.key }}', \
+                headers: {X: '${{ secrets.key }}'}, body: {t: ['${{ ended.status }} ${{ params.day }} ${{ secrets.key }}']}}]}\n\
+                steps: {a: {run: make}}\n";
+    let workflow = compile(&source(text)).expect("a workflow").workflow;
+    let Action::Post(post) = &workflow.hooks[0].step.action else { panic!("a callback") };
+    let secrets: Vec<&str> = post.templates().flat_map(Template::secrets_read).collect();
+    assert_eq!(secrets, ["key", "key", "key"]);
 }

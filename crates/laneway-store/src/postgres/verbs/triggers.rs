@@ -1,7 +1,8 @@
 //! Triggers: `arm`, `fire`, `settle`, and their pauses. What is to be done about them is asked with `due`.
 
+use laneway_core::class::Class;
 use laneway_core::hash::Version;
-use laneway_core::id::RunId;
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -16,8 +17,8 @@ use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::readable::Noted;
 use crate::trigger::{
-    Armed, DueNow, End, Fired, Firing, HOLD_SIGNATURES, LastFired, Listening, Outcome, SIGNATURES_FORGOTTEN,
-    TriggerRef, TriggerView, ends_text,
+    Armed, DueNow, End, Fired, Firing, HOLD_SIGNATURES, LastFired, Listening, Outbox, Outcome,
+    SIGNATURES_FORGOTTEN, TriggerRef, TriggerView, ends_text,
 };
 
 /// The triggers of a workflow, as columns.
@@ -236,6 +237,19 @@ pub(in crate::postgres) async fn remember_signature(
     );
     let rows = flight.commit().await?.pop().unwrap_or_default();
     rows.first().map_or_else(|| Ok(delivery.to_owned()), |found| row::text(found, 0))
+}
+
+/// What a session can do about callbacks.
+pub(in crate::postgres) async fn outbox(
+    link: &Link,
+    now: Option<Millis>,
+    session: SessionId,
+) -> Done<Outbox> {
+    let (class, session) = (Class::of_callbacks().to_string(), session.to_string());
+    let now = now.map(|now| now.0);
+    let found = link.row(sql!("outbox", TEXT, TEXT, INT8), &[&class, &session, &now]).await?;
+    let found = found.ok_or_else(|| row::unreadable("answer", "about callbacks"))?;
+    Ok(Outbox { has_callbacks: found.try_get(0)?, owes_hooks: found.try_get(1)? })
 }
 
 /// The end of a run whose hooks have yet to run.

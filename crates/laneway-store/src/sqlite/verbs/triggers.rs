@@ -1,7 +1,8 @@
 //! Triggers: `arm`, `fire`, `settle`, and their pauses. What is to be done about them is asked with `due`.
 
+use laneway_core::class::Class;
 use laneway_core::hash::Version;
-use laneway_core::id::RunId;
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -15,8 +16,8 @@ use crate::readable::Noted;
 use crate::sqlite::quarantine;
 use crate::sqlite::txn::{Done, Txn, sql};
 use crate::trigger::{
-    Armed, DueNow, End, Fired, Firing, HOLD_SIGNATURES, LastFired, Outcome, SIGNATURES_FORGOTTEN, TriggerRef,
-    TriggerView, ends_text,
+    Armed, DueNow, End, Fired, Firing, HOLD_SIGNATURES, LastFired, Outbox, Outcome, SIGNATURES_FORGOTTEN,
+    TriggerRef, TriggerView, ends_text,
 };
 
 /// The triggers of the workflow are those of this version from here on, and no others.
@@ -189,6 +190,14 @@ pub(in crate::sqlite) fn hooks_owed(connection: &Connection, run: RunId) -> Done
     let mut statement = connection.prepare_cached(sql!("hooks_owed"))?;
     let mut rows = statement.query([run.to_string()])?;
     rows.next()?.map(firing).transpose()
+}
+
+/// What a session can do about callbacks.
+pub(in crate::sqlite) fn outbox(connection: &Connection, session: SessionId, now: Millis) -> Done<Outbox> {
+    let mut statement = connection.prepare_cached(sql!("outbox"))?;
+    let values = params![Class::of_callbacks().to_string(), session.to_string(), now.0];
+    let outbox = |row: &Row<'_>| Ok(Outbox { has_callbacks: row.get(0)?, owes_hooks: row.get(1)? });
+    Ok(statement.query_row(values, outbox)?)
 }
 
 /// What came of a trigger that somebody else fired.
