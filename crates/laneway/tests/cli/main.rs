@@ -7,6 +7,7 @@ mod advice;
 mod bytes;
 mod cache;
 mod children;
+mod data_dir;
 mod definition;
 mod doctor;
 mod effects;
