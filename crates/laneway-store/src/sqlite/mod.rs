@@ -142,10 +142,9 @@ impl SqliteStore {
     /// With a clock of the caller's.
     pub fn open_with(path: &Path, mode: Open, clock: Arc<Clock>) -> Result<Self> {
         let schema_change = connect::prepare(path, mode)?;
-        let (dir, moved_to) = connect::reader(path).and_then(|connection| {
-            let look = || Ok((data_dir::recorded(&connection, path)?, transfer::moved_to(&connection)?));
-            look().map_err(|error| fault::explain(&error, path))
-        })?;
+        let connection = connect::reader(path)?;
+        let look = || Ok((data_dir::recorded(&connection, path)?, transfer::moved_to(&connection)?));
+        let (dir, moved_to) = look().map_err(|error| fault::explain(&error, path))?;
         if let Some(to) = moved_to {
             return Err(Error::Moved { path: path.to_owned(), to });
         }
@@ -164,7 +163,7 @@ impl SqliteStore {
             frozen_writers: unrenewed::Unrenewed::default(),
             clock: Arc::clone(&clock),
             waits: Arc::default(),
-            idle: Mutex::default(),
+            idle: Mutex::new(vec![connection]),
             stamps: Mutex::default(),
         };
         let instance = shared.now(|connection| {

@@ -26,6 +26,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
     Moves the store that --store names while no process uses it: runs with their events, files, logs and artifacts,\n\
     workflows, schedules, limits, tokens and secrets. The target must be empty. Each run is replayed on both sides\n\
     before the old store is closed; it stays as it is if anything differs, or if the move is interrupted.\n\
+    Exit codes: 0 moved, 1 a run differs, 2 refused, 3 a store cannot be used.\n\
     To another file: `laneway backup copy.tar` and `laneway restore copy.tar --store FILE`."
 )]
 pub(crate) struct Args {
@@ -72,6 +73,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             shown.join(", ")
         ))
         .hint("nothing was changed in the store; `laneway doctor` may say what is wrong with those runs")
+        .exit(Exit::RunFailed)
         .into());
     }
     files.copy()?;

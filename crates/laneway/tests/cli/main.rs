@@ -23,6 +23,7 @@ mod interrupt;
 mod levels;
 mod looking_back;
 mod migrate;
+mod move_store;
 mod place;
 mod postgres;
 mod private;
