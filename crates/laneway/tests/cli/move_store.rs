@@ -85,9 +85,10 @@ impl Session {
     /// Waits until another session waits for an advisory lock.
     fn wait_for_a_waiter(&mut self) {
         until("a session that waits for the lock", || {
-            self.ask(
-                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = 77;",
-            ) == "1"
+            self.ask(&format!(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = {};",
+                key()
+            )) == "1"
         });
     }
 }
@@ -99,13 +100,19 @@ impl Drop for Session {
     }
 }
 
+/// The advisory lock of this test: the tests share a server, and each is a process.
+fn key() -> u32 {
+    std::process::id()
+}
+
 /// Has a table of the target wait for an advisory lock, which the session holds, before a change.
 fn hold(session: &mut Session, change: &str, table: &str) {
     let said = session.ask(&format!(
         "CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS \
-         $$BEGIN PERFORM pg_advisory_xact_lock(77); RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END; END$$; \
+         $$BEGIN PERFORM pg_advisory_xact_lock({key}); RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END; END$$; \
          CREATE TRIGGER hold BEFORE {change} ON {table} FOR EACH ROW EXECUTE FUNCTION hold(); \
-         DO $$BEGIN PERFORM pg_advisory_lock(77); END$$; SELECT 'held';"
+         DO $$BEGIN PERFORM pg_advisory_lock({key}); END$$; SELECT 'held';",
+        key = key()
     ));
     assert_eq!(said, "held");
 }
@@ -113,7 +120,8 @@ fn hold(session: &mut Session, change: &str, table: &str) {
 fn release(session: &mut Session, table: &str) {
     let said = session.ask(&format!(
         "DROP TRIGGER hold ON {table}; DROP FUNCTION hold(); \
-         DO $$BEGIN PERFORM pg_advisory_unlock(77); END$$; SELECT 'released';"
+         DO $$BEGIN PERFORM pg_advisory_unlock({}); END$$; SELECT 'released';",
+        key()
     ));
     assert_eq!(said, "released");
 }
@@ -264,10 +272,8 @@ fn move_that_is_killed_before_its_source_is_closed_is_done_again() {
     until("a session that waits for the table", || {
         session.ask("SELECT count(*) FROM pg_locks WHERE relation = 'runs'::regclass AND NOT granted;") == "1"
     });
-    assert_eq!(
-        session.ask("DO $$BEGIN PERFORM pg_advisory_unlock(77); END$$; SELECT 'released';"),
-        "released"
-    );
+    let unlock = format!("DO $$BEGIN PERFORM pg_advisory_unlock({}); END$$; SELECT 'released';", key());
+    assert_eq!(session.ask(&unlock), "released");
     assert_eq!(other.ask(""), "locked");
     moving.signal(Signal::KILL);
     moving.wait();
