@@ -1,5 +1,5 @@
 //! The embedded side of a move: one connection that holds the write lock and streams rows, and the
-//! mark that makes a moved store refuse everybody, also processes that had it open.
+//! mark that makes a moved store refuse every process, also one that has had it open.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ fn look(connection: &Connection) -> rusqlite::Result<(Vec<String>, u64, SourceCo
     Ok((nodes, running, contents))
 }
 
-/// Answers requests until nobody makes any more. Without a mark the transaction is rolled back.
+/// Serves requests until their sender is dropped. Without a mark the transaction is rolled back.
 fn serve(connection: Connection, path: &Path, requests: &mpsc::Receiver<Request>) {
     for request in requests {
         match request {

@@ -212,7 +212,10 @@ fn own(context: &Context) -> Vec<PathBuf> {
     if !path.contains("://") {
         let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let files = ["", "-wal", "-shm", ".d"].map(|end| format!("{file}{end}"));
-        dirs.push((Path::new(path).parent().unwrap_or(Path::new("")).to_owned(), Vec::from(files)));
+        // Keys and tokens there may be those of another store.
+        let keys = laneway_store::OWN_FILES.map(str::to_owned);
+        let beside = files.into_iter().chain(keys).collect();
+        dirs.push((Path::new(path).parent().unwrap_or(Path::new("")).to_owned(), beside));
         dirs.push((laneway_store::data_dir(path, &options), own_names));
     }
     let mut own = Vec::new();

@@ -1,2 +1,2 @@
--- A move is unfinished: nobody opens the store.
+-- A move is unfinished: the store cannot be opened.
 INSERT INTO meta (key, value) VALUES ('moving_from', $1);

@@ -1,2 +1,2 @@
--- Sessions that nobody has reaped: a store with one of them is in use.
+-- Sessions behind a reap: each is of a process that uses the store.
 SELECT node, pid FROM sessions ORDER BY node, id;
