@@ -22,7 +22,7 @@ const WAITS: &str = "
 name: waits
 limits: {warehouse: 1}
 steps:
-  make: {run: 'echo made > file; echo \"list=[1,2,3]\" >> $LANEWAY_OUTPUT'}
+  make: {run: 'echo made > file; echo ''{\"list\": [1, 2, 3]}'' > $LANEWAY_OUTPUT'}
   ask:  {needs: make, wait: {signal: go}}
   each: {needs: [make, ask], for_each: \"${{ steps.make.output.list }}\", run: 'test -e file', limits: [warehouse]}
   last: {needs: each, lock: db/orders, run: 'cat file'}
