@@ -134,6 +134,8 @@ pub enum Begun {
 pub struct Move {
     source: MoveSource,
     target: MoveTarget,
+    /// Of the new store, without a password.
+    address: String,
     pub from: Arc<dyn Store>,
     pub to: Arc<dyn Store>,
     pub runs: Vec<RunId>,
@@ -142,8 +144,10 @@ pub struct Move {
 
 /// Copies a store to an empty one. `report` is told of each table and of the rows of it so far.
 pub async fn begin(from: &Path, to: &str, options: &Options, report: &dyn Fn(&str, u64)) -> Result<Begun> {
+    // As it has to be typed to open the new store, but for a password.
+    let address = crate::without_password(to).unwrap_or_else(|| to.to_owned());
     let store = match SqliteStore::open(from, Open::Existing) {
-        Err(Error::Moved { to: known, .. }) if known == crate::shown(to) => {
+        Err(Error::Moved { to: known, .. }) if known == address => {
             let instance = crate::sqlite::moved_instance(from)?;
             return match MoveTarget::open(to).await?.end(&instance).await? {
                 true => Ok(Begun::Ended),
@@ -184,6 +188,7 @@ pub async fn begin(from: &Path, to: &str, options: &Options, report: &dyn Fn(&st
     Ok(Begun::Copied(Box::new(Move {
         source,
         target,
+        address,
         from: Arc::new(store),
         to: Arc::new(opened),
         runs,
@@ -220,7 +225,7 @@ impl Move {
     /// Marks the source as moved, and opens the target.
     pub async fn end(self) -> Result<()> {
         let instance = self.from.instance().to_string();
-        self.source.mark(self.target.shown()).await?;
+        self.source.mark(&self.address).await?;
         self.target.end(&instance).await.map(drop)
     }
 }

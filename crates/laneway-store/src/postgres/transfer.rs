@@ -46,11 +46,6 @@ impl MoveTarget {
         Ok(Self { client, address })
     }
 
-    /// The address as people may see it.
-    pub(crate) fn shown(&self) -> &str {
-        &self.address.shown
-    }
-
     /// Begins the transaction, with all tables locked, and returns them. Rejects a store that has
     /// anything in it; what an unfinished move of the same source left is removed.
     pub(crate) async fn begin(&mut self, contents: &SourceContents) -> Result<TargetTables> {
