@@ -245,6 +245,7 @@ fn code_of(error: &Error) -> Code {
         | Error::Disconnected { .. }
         | Error::Unknown { .. }
         | Error::TooSlow { .. }
+        | Error::Moved { .. }
         | Error::SessionOver { .. } => Code::StoreUnavailable,
         Error::Missing { .. }
         | Error::NotAStore { .. }
@@ -257,6 +258,8 @@ fn code_of(error: &Error) -> Code {
         | Error::OldSqlite { .. }
         | Error::OldPostgres { .. }
         | Error::Postgres { .. }
+        | Error::HalfMoved { .. }
+        | Error::CannotMove { .. }
         | Error::NotABackup { .. }
         | Error::OtherSecretKey { .. }
         | Error::Address { .. } => Code::Internal,

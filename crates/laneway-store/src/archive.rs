@@ -141,7 +141,7 @@ fn add(tar: &mut Builder<File>, name: &Path, size: u64, content: impl Read) -> i
 /// Unlike a rename, a link never replaces what somebody else has put there meanwhile.
 fn place(part: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(part, to)?;
-    File::open(dir_of(to))?.sync_all()
+    File::open(beside::parent(to))?.sync_all()
 }
 
 /// What was made of a copy.
@@ -159,7 +159,7 @@ pub struct Restored {
 /// Makes a store of a copy, at a path where there is none. All of it is looked at before anything is put in its place; the
 /// database comes last.
 pub fn restore(from: &Path, store: &Path) -> Result<Restored> {
-    let dir = dir_of(store);
+    let dir = beside::new_data_dir(store);
     // A journal that is left of another database would be taken for this one's, and played into it.
     let journals = ["-wal", "-shm", "-journal"].map(|end| {
         let mut path = store.as_os_str().to_owned();
@@ -174,16 +174,19 @@ pub fn restore(from: &Path, store: &Path) -> Result<Restored> {
     let fresh = dir.join(format!(".restore.{}", std::process::id()));
     let restored = unpack(from, &fresh).and_then(|mut restored| {
         let found =
-            check_copy(&fresh.join(DATABASE), &fresh.join("artifacts")).map_err(|error| match error {
-                Error::Damaged { why, .. } => Error::NotABackup {
-                    path: from.to_owned(),
-                    why: format!("its database is damaged: {why}"),
+            check_copy(&fresh.join(DATABASE), &fresh.join("artifacts"), store).map_err(
+                |error| match error {
+                    Error::Damaged { why, .. } => Error::NotABackup {
+                        path: from.to_owned(),
+                        why: format!("its database is damaged: {why}"),
+                    },
+                    Error::NotAStore { .. } => Error::NotABackup {
+                        path: from.to_owned(),
+                        why: "its database is no store".to_owned(),
+                    },
+                    other => other,
                 },
-                Error::NotAStore { .. } => {
-                    Error::NotABackup { path: from.to_owned(), why: "its database is no store".to_owned() }
-                }
-                other => other,
-            })?;
+            )?;
         (restored.runs, restored.secrets, restored.missing) = (found.runs, found.secrets, found.missing);
         check_key(&fresh, &dir)?;
         settle(&fresh, &dir, store).map_err(|error| failed(store, &error))?;
@@ -334,7 +337,8 @@ fn settle(fresh: &Path, dir: &Path, store: &Path) -> io::Result<()> {
         fs::rename(fresh.join(SECRET_KEY), dir.join(SECRET_KEY))?;
     }
     fs::hard_link(fresh.join(DATABASE), store)?;
-    File::open(dir)?.sync_all()
+    File::open(dir)?.sync_all()?;
+    File::open(beside::parent(store))?.sync_all()
 }
 
 fn starts_with(mut file: &File, words: &[u8]) -> bool {
@@ -354,13 +358,6 @@ fn aside(to: &Path, end: &str) -> PathBuf {
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.{end}", std::process::id()));
     to.with_file_name(name)
-}
-
-fn dir_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        Some(_) | None => PathBuf::from("."),
-    }
 }
 
 fn failed(path: &Path, error: &io::Error) -> Error {

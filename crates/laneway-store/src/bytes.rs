@@ -30,6 +30,15 @@ pub const OWN_DIRS: [&str; 7] =
 /// Files there that nobody but their owner may read.
 pub const OWN_FILES: [&str; 2] = ["admin.token", "secret.key"];
 
+/// A data directory that belongs to one store is named like its database, with this behind it.
+pub(crate) const DATA_DIR_SUFFIX: &str = ".d";
+
+/// Returns the files of the database beside which `dir` is its data directory, if it is named after one.
+pub fn database_of(dir: &Path) -> Option<[PathBuf; 4]> {
+    let path = dir.to_str()?.strip_suffix(DATA_DIR_SUFFIX)?;
+    Some(["", "-wal", "-shm", "-journal"].map(|end| PathBuf::from(format!("{path}{end}"))))
+}
+
 /// Where the runs of a store have their workspaces, on a node.
 pub fn workspaces_dir(dir: &Path, instance: InstanceId) -> PathBuf {
     dir.join("workspaces").join(instance.to_string())

@@ -81,6 +81,12 @@ pub enum Error {
     SessionOver { session: SessionId },
     #[error("{why}")]
     Address { why: String },
+    #[error("{} was moved to {to}", path.display())]
+    Moved { path: PathBuf, to: String },
+    #[error("a move into {} is unfinished", path.display())]
+    HalfMoved { path: PathBuf },
+    #[error("{} cannot take part in the move: {why}", path.display())]
+    CannotMove { path: PathBuf, why: String, advice: String },
 
     // ---- what was asked cannot be done ----
     #[error("there is no run `{name}`")]
@@ -327,6 +333,14 @@ impl Error {
                 Some("`laneway workflows` lists those that were applied, `laneway runs` what has run".to_owned())
             }
             Self::Address { .. } => Some("the default is .laneway/laneway.db".to_owned()),
+            Self::Moved { to, .. } => Some(format!(
+                "use --store {to}; if that store is given up, `laneway move --undo` opens this one again"
+            )),
+            Self::HalfMoved { .. } => Some(
+                "finish it with the same `laneway move --to …` where the store comes from; nothing was removed there"
+                    .to_owned(),
+            ),
+            Self::CannotMove { advice, .. } => Some(advice.clone()),
             Self::NothingToRetry { .. } => {
                 Some("use --from STEP to run a step and all behind it again".to_owned())
             }
@@ -447,6 +461,8 @@ impl Error {
         matches!(
             self,
             Self::Missing { .. }
+                | Self::Moved { .. }
+                | Self::HalfMoved { .. }
                 | Self::NotAStore { .. }
                 | Self::Newer { .. }
                 | Self::OlderLives { .. }

@@ -31,14 +31,15 @@ mod store;
 pub mod submission_key;
 mod summary;
 pub mod tally;
+pub mod transfer;
 pub mod trigger;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use bytes::{
-    MAX_BLOB, MAX_LOG_PART, MAX_SHARED_FILE, OWN_DIRS, OWN_FILES, file_name, isolates_dir, log_path,
-    workspaces_dir,
+    MAX_BLOB, MAX_LOG_PART, MAX_SHARED_FILE, OWN_DIRS, OWN_FILES, database_of, file_name, isolates_dir,
+    log_path, workspaces_dir,
 };
 pub use error::{Error, Result, Teller};
 pub use fence::{ClaimRef, Fate, claim_suffix};
@@ -91,7 +92,8 @@ const MAX_LOST: u32 = 3;
 /// What a deployment may choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Where a node keeps logs and scratch files of a store that is no file. Those of a file are beside it.
+    /// Where a node keeps logs and scratch files of a store that is no file. Those of `laneway.db` are beside it, and
+    /// those of any other file `NAME` in `NAME.d`.
     pub data_dir: PathBuf,
     /// How often a task may be lost with its node before it fails.
     pub max_lost: u32,
@@ -133,6 +135,22 @@ pub fn open_telling(address: &str, mode: Open, options: &Options) -> Result<(Arc
             ),
         }),
     }
+}
+
+/// Returns the data directory of the store at a path or URL, whether it is there or not.
+pub fn data_dir(address: &str, options: &Options) -> PathBuf {
+    match address.split_once("://") {
+        None => sqlite::data_dir(Path::new(address)),
+        Some(("sqlite", path)) => sqlite::data_dir(Path::new(path)),
+        Some(_) => options.data_dir.clone(),
+    }
+}
+
+/// Returns whether an earlier version made the store at a path or URL, so that it keeps its files in `dir`, where other
+/// stores may keep theirs.
+pub fn shares_dir(address: &str, dir: &Path) -> bool {
+    let path = address.strip_prefix("sqlite://").unwrap_or(address);
+    !path.contains("://") && sqlite::shares_dir(Path::new(path), dir)
 }
 
 /// The address of a store without its password, if it has one.

@@ -126,6 +126,8 @@ pub(crate) enum Command {
     Restore(command::restore::Args),
     /// Bring the store to the schema that this program needs
     Migrate(command::migrate::Args),
+    /// Move an idle store from its file to Postgres
+    Move(command::move_store::Args),
     /// List the settings, and where each comes from
     Settings(command::settings::Args),
     /// Print a completion script for a shell

@@ -66,7 +66,7 @@ settings! {
     STORE = "store", "LANEWAY_STORE", Text, ".laneway/laneway.db",
         "The store: a file, or a URL";
     DATA_DIR = "data_dir", "LANEWAY_DATA_DIR", Text, ".laneway",
-        "Where a node keeps logs, scratch files and workspaces of a store that is no file; those of a file are beside it";
+        "Where a node keeps logs, scratch files and workspaces of a store that is no file; those of `laneway.db` are beside it, and those of any other file in `NAME.d`";
     SERVER = "server", "LANEWAY_SERVER", Text, "",
         "A server to ask instead of opening the store, such as http://127.0.0.1:7878; its token is LANEWAY_TOKEN, or the admin token of this host";
     MAX_PARALLEL = "max_parallel", "LANEWAY_MAX_PARALLEL", Count, "4",

@@ -237,7 +237,10 @@ impl Isolates {
         let identity = |path: &Path| walk::identity(path).ok();
         let is_within_its_own = identity(base).is_some() && identity(base) == identity(&self.store_dir);
         if !is_within_its_own {
-            return identity(&self.store_dir).into_iter().collect();
+            // A directory that is named after its database lies beside it.
+            let database = laneway_store::database_of(&self.store_dir).into_iter().flatten();
+            let files = database.filter_map(|path| identity(&path));
+            return identity(&self.store_dir).into_iter().chain(files).collect();
         }
         // The store lies in the very directory: then what it has made there is left out by name.
         let entries = std::fs::read_dir(&self.store_dir).into_iter().flatten().flatten();

@@ -182,6 +182,25 @@ fn store_that_lies_in_the_directory_itself_is_left_out_by_name() {
 }
 
 #[test]
+fn database_beside_its_directory_is_left_out_as_well() {
+    for means in BOTH {
+        let dir = tempfile::tempdir().expect("dir");
+        for name in ["my.db", "my.db-wal", "my.db.d/logs/x", "mine.txt"] {
+            put(dir.path(), name, "x");
+        }
+        let store_dir = dir.path().join("my.db.d");
+        let isolates = Isolates::new(store_dir.join("isolates/instance"), store_dir);
+        isolates.prefer(dir.path(), means);
+        let run = RunId::parse(RUN).expect("an id");
+        let copy = isolates.enter(run, &cell("a"), dir.path()).expect("a copy");
+        let names: Vec<_> =
+            std::fs::read_dir(&copy).expect("dir").map(|entry| entry.expect("one").file_name()).collect();
+        isolates.rest(run).expect("nothing stays mounted");
+        assert_eq!(names, ["mine.txt"], "{means:?}");
+    }
+}
+
+#[test]
 fn changes_are_found_by_content() {
     for means in BOTH {
         let place = Place::preferring(means);

@@ -66,6 +66,7 @@ impl Key {
         let text: String =
             XChaCha20Poly1305::generate_key(&mut OsRng).iter().map(|byte| format!("{byte:02x}")).collect();
         let failed = |source| Error::File { path: path.clone(), source };
+        laneway_store::private::create_dir_all(dir).map_err(failed)?;
         let mut options = OpenOptions::new();
         match options.write(true).create_new(true).mode(0o600).open(&path) {
             Ok(mut file) => {

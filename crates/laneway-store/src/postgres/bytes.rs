@@ -27,7 +27,7 @@ use crate::model::{Artifact, ArtifactView, LogName, LogPart, LogPiece};
 use crate::prune::TOUCH_AFTER;
 
 /// The most of a log that is one row, before it is compressed; `log_read.sql` counts on it.
-const LOG_CHUNK: usize = 256 << 10;
+pub(super) const LOG_CHUNK: usize = 256 << 10;
 
 /// Brings what is not there.
 pub(super) async fn keep_blob(base: &Base, hash: &ContentHash, bytes: &[u8]) -> Result<()> {

@@ -76,7 +76,13 @@ pub(super) type Line =
 
 impl Target {
     /// Looks at the server and the store on it, making or migrating that if asked.
-    pub(super) async fn prepare(address: Address, mode: Open) -> Result<(Self, InstanceId, SchemaChange)> {
+    ///
+    /// `may_be_half_moved`: also one that a move has not finished.
+    pub(super) async fn prepare(
+        address: Address,
+        mode: Open,
+        may_be_half_moved: bool,
+    ) -> Result<(Self, InstanceId, SchemaChange)> {
         let tls = Tls(tls::connector(&address.trust)?);
         let mut config = address.config.clone();
         if address.config.get_hosts().len() > 1 {
@@ -98,6 +104,13 @@ impl Target {
         }
         .map_err(|error| fault::explain_connect(&error, &target.address))?;
         let (instance, change) = target.examine(&mut client, mode).await?;
+        if !may_be_half_moved
+            && migrate::is_half_moved(&client)
+                .await
+                .map_err(|error| fault::explain(&error, &target.address))?
+        {
+            return Err(Error::HalfMoved { path: target.address.path() });
+        }
         Ok((target, instance, change))
     }
 
@@ -153,8 +166,8 @@ impl Target {
         Ok(plain)
     }
 
-    /// A connection that is driven by a task of its own, for a first look.
-    async fn dial(&self) -> Result<Client, tokio_postgres::Error> {
+    /// A connection that is driven by a task of its own, for a first look or for a move.
+    pub(super) async fn dial(&self) -> Result<Client, tokio_postgres::Error> {
         let (client, line) = self.config.connect(self.tls.0.clone()).await?;
         tokio::spawn(line);
         Ok(client)

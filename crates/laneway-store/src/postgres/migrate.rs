@@ -139,8 +139,13 @@ pub(super) async fn instance(client: &Client) -> Result<String, tokio_postgres::
     client.query_typed_one(include_str!("sql/instance.sql"), &[]).await?.try_get(0)
 }
 
+/// Returns whether a move into the store is unfinished.
+pub(super) async fn is_half_moved(client: &Client) -> Result<bool, tokio_postgres::Error> {
+    Ok(!client.query_typed(include_str!("sql/moving_from.sql"), &[]).await?.is_empty())
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use tokio_postgres::NoTls;
@@ -163,13 +168,18 @@ mod tests {
         client
     }
 
-    /// A store of this program in a schema of its own, and a connection to it for a newer one.
-    async fn place(dir: &Path) -> (PostgresStore, Client) {
+    /// A schema of its own on the tests' server, as a URL.
+    pub(crate) async fn test_schema() -> String {
         let server = std::env::var("LANEWAY_TEST_POSTGRES").expect("run this with `cargo xtask postgres`");
         let name = format!("t{}", Uuid::now_v7().simple());
         let make = format!("CREATE SCHEMA {name}");
         connect(&server).await.batch_execute(&make).await.expect("a schema");
-        let url = format!("{server}?options=-csearch_path%3D{name}");
+        format!("{server}?options=-csearch_path%3D{name}")
+    }
+
+    /// A store of this program in a schema of its own, and a connection to it for a newer one.
+    async fn place(dir: &Path) -> (PostgresStore, Client) {
+        let url = test_schema().await;
         let older = PostgresStore::open(&url, dir, Open::Create).expect("a store");
         (older, connect(&url).await)
     }

@@ -31,6 +31,7 @@ mod settle;
 mod shelf;
 mod tls;
 mod together;
+mod transfer;
 mod verbs;
 mod view;
 mod waits;
@@ -101,6 +102,9 @@ use crate::{Open, SchemaChange};
 const RUNS_AT_ONCE: usize = 20;
 
 pub(crate) use address::without_password;
+#[cfg(test)]
+pub(crate) use migrate::tests::test_schema;
+pub(crate) use transfer::MoveTarget;
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
 pub(crate) fn shown(url: &str) -> String {
@@ -126,8 +130,23 @@ impl PostgresStore {
 
     /// With a clock of the caller's: a manual one stands in place of the database's.
     pub fn open_with(url: &str, dir: &Path, mode: Open, clock: Arc<Clock>) -> Result<Self> {
+        Self::open_any(url, dir, (mode, false), clock)
+    }
+
+    /// Opens a store into which a move is unfinished, to look at it.
+    pub(crate) fn open_half_moved(url: &str, dir: &Path) -> Result<Self> {
+        Self::open_any(url, dir, (Open::Existing, true), Arc::new(Clock::system()))
+    }
+
+    fn open_any(
+        url: &str,
+        dir: &Path,
+        (mode, may_be_half_moved): (Open, bool),
+        clock: Arc<Clock>,
+    ) -> Result<Self> {
         let address = Address::parse(url)?;
-        let (target, instance, schema_change) = at_once(Target::prepare(address, mode))?;
+        let prepare = Target::prepare(address, mode, may_be_half_moved);
+        let (target, instance, schema_change) = at_once(prepare)?;
         crate::private::create_dir_all(&dir.join("sessions")).map_err(|error| Error::Io {
             path: dir.to_owned(),
             why: format!("the directory for logs and scratch files cannot be made: {error}"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::txn::sql;
-use super::{connect, fault};
+use super::{connect, data_dir, fault};
 use crate::Open;
 use crate::error::{Error, Result};
 
@@ -31,7 +31,7 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<()> {
         File::open(&part).and_then(|file| file.sync_all()).map_err(failed)?;
         // Unlike a rename, a link never replaces what somebody else has put there meanwhile.
         fs::hard_link(&part, to).map_err(failed)?;
-        File::open(connect::dir_of(to)).and_then(|dir| dir.sync_all()).map_err(failed)
+        File::open(data_dir::parent(to)).and_then(|dir| dir.sync_all()).map_err(failed)
     });
     let _ = fs::remove_file(&part);
     made
@@ -56,8 +56,8 @@ pub(crate) struct Found {
 }
 
 /// Looks at a copy before it is used: whether it is a store of a version that we know, and whole. An older one is brought up
-/// to date.
-pub(crate) fn check_copy(path: &Path, artifacts: &Path) -> Result<Found> {
+/// to date. It is made the store at `target`.
+pub(crate) fn check_copy(path: &Path, artifacts: &Path, target: &Path) -> Result<Found> {
     connect::prepare(path, Open::Migrate)?;
     let connection = connect::source(path)?;
     let look = || -> rusqlite::Result<(String, Found)> {
@@ -73,6 +73,7 @@ pub(crate) fn check_copy(path: &Path, artifacts: &Path) -> Result<Found> {
             let hash: String = row.get(0)?;
             found.missing += u64::from(!artifacts.join(hash).exists());
         }
+        data_dir::record(&connection, target)?;
         Ok((said, found))
     };
     let (said, found) = look().map_err(|error| fault::explain(&error, path))?;

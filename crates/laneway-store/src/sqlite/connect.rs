@@ -2,7 +2,7 @@
 //! that cannot be one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use laneway_torture::{Point, pass};
@@ -10,8 +10,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use uuid::Uuid;
 
-use super::fault;
 use super::migrate::{self, Found};
+use super::{data_dir, fault};
 use crate::error::{Error, Result};
 use crate::private;
 use crate::{Open, SchemaChange};
@@ -155,23 +155,12 @@ pub(super) fn source(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// The directory of a new store is ours alone when it is named like that: it keeps itself out of git.
+/// Makes the directories of a new store: that of its database and that of its files.
 pub(crate) fn make_dir(path: &Path) -> Result<()> {
-    let dir = dir_of(path);
-    let is_new = !dir.exists();
-    private::create_dir_all(&dir).map_err(|error| unusable(&dir, &error))?;
-    if is_new {
-        private::write(&dir.join(".gitignore"), b"*\n").map_err(|error| unusable(&dir, &error))?;
+    for dir in [data_dir::parent(path), data_dir::new_data_dir(path)] {
+        data_dir::make(&dir).map_err(|error| unusable(&dir, &error))?;
     }
     Ok(())
-}
-
-/// Where a store's other files live: beside it.
-pub(super) fn dir_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        Some(_) | None => PathBuf::from("."),
-    }
 }
 
 fn unusable(path: &Path, error: &std::io::Error) -> Error {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
+use super::transfer::MOVED_TO;
 use crate::error::Error;
 
 /// How far an error reaches.
@@ -42,6 +43,11 @@ pub(super) fn not_kept(error: &rusqlite::Error) -> Error {
 
 pub(super) fn explain(error: &rusqlite::Error, path: &Path) -> Error {
     let path = path.to_owned();
+    if let rusqlite::Error::SqliteFailure(_, Some(message)) = error
+        && let Some(to) = message.strip_prefix(MOVED_TO)
+    {
+        return Error::Moved { path, to: to.to_owned() };
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::Full { path },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy { path },

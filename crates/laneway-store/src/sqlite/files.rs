@@ -83,19 +83,6 @@ pub(super) fn hold_alone(dir: &Path) -> Result<File> {
     held.map_err(|error| failed(&dir.join("artifacts"), &error))
 }
 
-/// How many databases lie in a directory.
-pub(super) fn stores_within(dir: &Path) -> usize {
-    let is_database = |path: std::path::PathBuf| {
-        let mut begun = [0; 16];
-        let read =
-            std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut begun));
-        read.is_ok() && &begun == b"SQLite format 3\0"
-    };
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-    files.filter(|entry| is_database(entry.path())).count()
-}
-
 /// Names of files that nobody has brought since a moment, among them what a dead process left half-done.
 pub(super) fn older(dir: &Path, before: Millis) -> Vec<String> {
     let entries = std::fs::read_dir(dir.join("artifacts")).into_iter().flatten().flatten();
@@ -137,7 +124,7 @@ fn place(dir: &Path, hash: &ContentHash) -> PathBuf {
     dir.join("artifacts").join(hash.as_str())
 }
 
-fn failed(path: &Path, error: &io::Error) -> Error {
+pub(super) fn failed(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull => Error::Full { path: path.to_owned() },
         _ => Error::Io { path: path.to_owned(), why: error.to_string() },

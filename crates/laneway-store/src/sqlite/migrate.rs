@@ -5,8 +5,7 @@ use std::path::Path;
 use laneway_core::id::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::connect::dir_of;
-use super::fault;
+use super::{data_dir, fault};
 use crate::error::{Error, Result};
 use crate::keeper::unreadable;
 use crate::locks::{Life, SessionLocks};
@@ -91,6 +90,7 @@ pub(super) fn migrate(
         if schema == 0 {
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.execute(include_str!("sql/made.sql"), [instance])?;
+            data_dir::record(&transaction, path)?;
         }
         if let Some(least) = least {
             transaction.execute(include_str!("sql/migration_least.sql"), [least.to_string()])?;
@@ -107,7 +107,8 @@ fn living(connection: &Connection, path: &Path) -> Result<Vec<String>> {
     let mut statement = connection.prepare(include_str!("sql/migration_lives.sql")).map_err(tell)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(tell)?;
     let sessions: Vec<(String, String)> = rows.collect::<rusqlite::Result<_>>().map_err(tell)?;
-    let (locks, mut nodes) = (SessionLocks::new(&dir_of(path)), Vec::new());
+    let dir = data_dir::recorded(connection, path).map_err(tell)?;
+    let (locks, mut nodes) = (SessionLocks::new(&dir), Vec::new());
     for (id, node) in sessions {
         let session = SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?;
         if matches!(locks.look(session)?, Life::Alive) {

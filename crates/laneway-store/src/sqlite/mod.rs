@@ -8,6 +8,7 @@ mod classes;
 mod clock;
 mod connect;
 mod counts;
+mod data_dir;
 mod doctor;
 mod fault;
 mod files;
@@ -23,6 +24,7 @@ mod read;
 mod remote;
 mod run_work;
 mod stamp;
+mod transfer;
 mod txn;
 mod unrenewed;
 mod verbs;
@@ -59,6 +61,8 @@ use uuid::Uuid;
 
 pub(crate) use backup::check_copy;
 pub use clock::Clock;
+pub(crate) use data_dir::{data_dir, shares_dir};
+pub(crate) use transfer::{MoveSource, moved_instance, undo_move};
 use txn::{Done, Failure, Head, HeadRow, Plans, Shelf, plan, read_head, sql};
 use verbs::{
     apply, cache, cancel, children, claim, effects, finish, give_back, levels, lives, people, promote,
@@ -110,6 +114,7 @@ pub struct SqliteStore {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
+    dir: PathBuf,
     plans: Arc<Plans>,
     locks: SessionLocks,
     /// Sessions that do not renew their leases, as this process has seen them.
@@ -137,18 +142,28 @@ impl SqliteStore {
     /// With a clock of the caller's.
     pub fn open_with(path: &Path, mode: Open, clock: Arc<Clock>) -> Result<Self> {
         let schema_change = connect::prepare(path, mode)?;
-        let dir = connect::dir_of(path);
+        let connection = connect::reader(path)?;
+        let look = || Ok((data_dir::recorded(&connection, path)?, transfer::moved_to(&connection)?));
+        let (dir, moved_to) = look().map_err(|error| fault::explain(&error, path))?;
+        if let Some(to) = moved_to {
+            return Err(Error::Moved { path: path.to_owned(), to });
+        }
+        // A copy of the file alone has none.
+        if mode != Open::Existing {
+            data_dir::make(&dir).map_err(|error| files::failed(&dir, &error))?;
+        }
         let plans = Arc::new(Plans::default());
         let (changes, _) = signal::channel(0);
         let shared = Shared {
             path: path.to_owned(),
+            dir: dir.clone(),
             plans: Arc::clone(&plans),
             locks: SessionLocks::new(&dir),
             unrenewed: unrenewed::Unrenewed::default(),
             frozen_writers: unrenewed::Unrenewed::default(),
             clock: Arc::clone(&clock),
             waits: Arc::default(),
-            idle: Mutex::default(),
+            idle: Mutex::new(vec![connection]),
             stamps: Mutex::default(),
         };
         let instance = shared.now(|connection| {
@@ -264,6 +279,7 @@ impl SqliteStore {
 /// What lies beside the file, for whoever copies it.
 pub(crate) mod beside {
     pub(crate) use super::connect::make_dir;
+    pub(crate) use super::data_dir::{new_data_dir, parent};
     pub(crate) use super::files::hold;
 }
 

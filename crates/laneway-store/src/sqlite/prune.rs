@@ -11,7 +11,7 @@ use laneway_core::time::Millis;
 
 use super::txn::{Done, sql};
 use super::verbs::prune;
-use super::{SqliteStore, bytes, files};
+use super::{SqliteStore, bytes, data_dir, files};
 use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, workspaces_dir};
 use crate::error::{Error, Result};
 use crate::prune::{
@@ -168,9 +168,9 @@ impl SqliteStore {
             Ok(forget.execute([txn.now.before(HOLD_KEYS).0, 1_000])?)
         })
         .await?;
-        // Of files nobody can tell whose they are where two stores lie side by side.
-        let dir = self.dir.clone();
-        if blocking(move || files::stores_within(&dir)).await? < 2 {
+        // Files in a directory that two stores share may belong to either.
+        let (path, dir) = (self.path.clone(), self.dir.clone());
+        if !blocking(move || data_dir::has_neighbor(&path, &dir)).await? {
             self.sweep_files(before, &mut swept).await?;
             self.sweep_logs(before, &mut swept).await?;
         }

@@ -525,6 +525,11 @@ async fn files_of_another_store_in_the_same_directory_stay(place: Place) {
     let node = place.node("one").await;
     let dir = node.store.dir().to_owned();
     let path = dir.join("other.db");
+    // As an earlier version has made it: with its files beside it.
+    drop(SqliteStore::open(&path, Open::Create).expect("a store"));
+    let database = rusqlite::Connection::open(&path).expect("a database");
+    database.execute("DELETE FROM meta WHERE key = 'data_dir'", []).expect("deleted");
+    drop(database);
     let store = SqliteStore::open_with(&path, Open::Create, Arc::clone(&place.clock)).expect("a store");
     let other = Node::register(Arc::new(store), "two").await;
     let source = dir.join("source");

@@ -206,17 +206,21 @@ fn pack(context: &Context, dir: &Path, include: &Include) -> anyhow::Result<Bund
 /// Files of a store and of a node that may lie in the directory, wherever either keeps them.
 fn own(context: &Context) -> Vec<PathBuf> {
     let path = context.store.strip_prefix("sqlite://").unwrap_or(&context.store);
-    let data_dir = context.options().map(|options| options.data_dir).unwrap_or_default();
-    let mut dirs = vec![(data_dir, Vec::new())];
+    let own_names: Vec<String> =
+        laneway_store::OWN_DIRS.into_iter().chain(laneway_store::OWN_FILES).map(str::to_owned).collect();
+    let options = context.options().unwrap_or_default();
+    let mut dirs = vec![(options.data_dir.clone(), own_names.clone())];
     if !path.contains("://") {
         let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let files = ["", "-wal", "-shm"].map(|end| format!("{file}{end}"));
-        dirs.push((Path::new(path).parent().unwrap_or(Path::new("")).to_owned(), Vec::from(files)));
+        let files = ["", "-wal", "-shm", ".d"].map(|end| format!("{file}{end}"));
+        // Keys and tokens there may be those of another store.
+        let keys = laneway_store::OWN_FILES.map(str::to_owned);
+        let beside = files.into_iter().chain(keys).collect();
+        dirs.push((Path::new(path).parent().unwrap_or(Path::new("")).to_owned(), beside));
+        dirs.push((laneway_store::data_dir(path, &options), own_names));
     }
     let mut own = Vec::new();
-    for (dir, mut names) in dirs {
-        names.extend(laneway_store::OWN_DIRS.map(str::to_owned));
-        names.extend(laneway_store::OWN_FILES.map(str::to_owned));
+    for (dir, names) in dirs {
         let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir.as_path() };
         // A directory that is not there holds nothing.
         if let Ok(dir) = dir.canonicalize() {

@@ -62,14 +62,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 /// Files of the store, or of this node, that other users of the host can read: those of a version that made them as the umask said.
 fn open_files(context: &Context) -> Vec<Finding> {
     let path = context.store.strip_prefix("sqlite://").unwrap_or(&context.store);
-    let mut names: Vec<String> =
-        laneway_store::OWN_DIRS.into_iter().chain(laneway_store::OWN_FILES).map(str::to_owned).collect();
-    if !path.contains("://") {
-        let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        names.extend(["", "-wal", "-shm"].map(|end| format!("{file}{end}")));
-    }
     let Ok(dir) = context.dir() else { return Vec::new() };
-    let open = laneway_store::private::open_to_others(&dir, &names);
+    let mut open = Vec::new();
+    if !path.contains("://") {
+        let (path, file) =
+            (Path::new(path), Path::new(path).file_name().unwrap_or_default().to_string_lossy());
+        let files = ["", "-wal", "-shm"].map(|end| format!("{file}{end}"));
+        open = laneway_store::private::open_to_others(path.parent().unwrap_or(Path::new("")), &files);
+    }
+    let names: Vec<String> =
+        laneway_store::OWN_DIRS.into_iter().chain(laneway_store::OWN_FILES).map(str::to_owned).collect();
+    open.extend(laneway_store::private::open_to_others(&dir, &names));
     if open.is_empty() {
         return Vec::new();
     }

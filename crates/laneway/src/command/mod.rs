@@ -23,6 +23,7 @@ pub(crate) mod limit;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod migrate;
+pub(crate) mod move_store;
 pub(crate) mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod pause;
@@ -157,11 +158,7 @@ impl Context {
 
     /// Where the store keeps its files.
     pub(crate) fn dir(&self) -> Result<PathBuf, Refusal> {
-        let path = self.store.strip_prefix("sqlite://").unwrap_or(&self.store);
-        match Path::new(path).parent() {
-            Some(dir) if !path.contains("://") => Ok(dir.to_owned()),
-            Some(_) | None => Ok(self.options()?.data_dir),
-        }
+        Ok(laneway_store::data_dir(&self.store, &self.options()?))
     }
 
     /// Some commands work on a store and nothing else. Who names a server expects otherwise, and would not notice that another store was
@@ -210,6 +207,13 @@ impl Context {
             }
             // A store that is made where none was is no news to its maker.
             SchemaChange::Unchanged { .. } | SchemaChange::Made { .. } => {}
+        }
+        if laneway_store::shares_dir(&self.store, store.dir()) {
+            self.printer.note(&format!(
+                "an earlier version made {}: its logs, artifacts and scratch files stay in {}",
+                self.store,
+                store.dir().display()
+            ));
         }
         Ok(store)
     }
@@ -275,6 +279,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         Command::Backup(_) => Some(("backup", Alone::Store)),
         Command::Restore(_) => Some(("restore", Alone::Store)),
         Command::Migrate(_) => Some(("migrate", Alone::Store)),
+        Command::Move(_) => Some(("move", Alone::Store)),
         Command::Prune(_) => Some(("prune", Alone::Store)),
         Command::Validate(_)
         | Command::Apply(_)
@@ -370,6 +375,7 @@ async fn execute(context: &Context, command: Command) -> anyhow::Result<Exit> {
         Command::Backup(args) => backup::execute(context, args).await,
         Command::Restore(args) => restore::execute(context, &args),
         Command::Migrate(args) => migrate::execute(context, &args),
+        Command::Move(args) => move_store::execute(context, args).await,
         Command::Init(args) => init::execute(context, &args),
         Command::Man(args) => man::execute(context, &args),
         Command::Top(args) => top::execute(context, args).await,

@@ -3,6 +3,7 @@
 //! Executes nothing and changes nothing.
 
 use laneway_core::event::Event;
+use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::run_state;
 use laneway_store::Store;
@@ -37,7 +38,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return show::print(context, &run, args.json, false);
     }
     let (store, run) = context.find(&args.run).await?;
-    let (verdict, count) = compare(store.as_ref(), run).await?;
+    let Compared { verdict, count, .. } = compare(store.as_ref(), run).await?;
     let exit = if matches!(verdict, Verdict::Equal) { Exit::Succeeded } else { Exit::RunFailed };
     if args.json {
         context.printer.json(&verdict.to_json(run, count))?;
@@ -48,7 +49,15 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     Ok(exit)
 }
 
-enum Verdict {
+/// What a replay has shown.
+pub(super) struct Compared {
+    pub(super) verdict: Verdict,
+    count: u64,
+    /// Of the events and of the stored state.
+    pub(super) fingerprint: ContentHash,
+}
+
+pub(super) enum Verdict {
     Equal,
     /// The history itself cannot have happened.
     Broken(run_state::Broken),
@@ -62,7 +71,7 @@ enum Verdict {
 }
 
 impl Verdict {
-    fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         match self {
             Self::Equal => "equal".to_owned(),
             Self::Broken(broken) => format!("broken: {broken}"),
@@ -89,13 +98,15 @@ impl Verdict {
     }
 }
 
-async fn compare(store: &dyn Store, run: RunId) -> anyhow::Result<(Verdict, u64)> {
+pub(super) async fn compare(store: &dyn Store, run: RunId) -> anyhow::Result<Compared> {
     // A run that goes on while it is read: the stored side tells how many events belong to it.
     loop {
         let stored = store.run_state(run).await?;
         let events = match events(store, run, stored.last_event).await {
             Err(error @ laneway_store::Error::UnreadableEvent { seq, .. }) => {
-                return Ok((Verdict::Unreadable(error.to_string()), seq.saturating_sub(1)));
+                let fingerprint = ContentHash::of(&serde_json::to_vec(&stored)?);
+                let (verdict, count) = (Verdict::Unreadable(error.to_string()), seq.saturating_sub(1));
+                return Ok(Compared { verdict, count, fingerprint });
             }
             events => events?,
         };
@@ -103,18 +114,21 @@ async fn compare(store: &dyn Store, run: RunId) -> anyhow::Result<(Verdict, u64)
             continue;
         }
         let count = events.len() as u64;
+        let fingerprint =
+            ContentHash::of(format!("{events:?} {}", serde_json::to_string(&stored)?).as_bytes());
+        let told = |verdict| Ok(Compared { verdict, count, fingerprint });
         let steps = stored.tasks.iter().filter(|task| task.item.is_none()).map(|task| task.step.as_str());
         let replayed = match run_state::replay(steps, &events) {
             Ok(replayed) => replayed,
-            Err(broken) => return Ok((Verdict::Broken(broken), count)),
+            Err(broken) => return told(Verdict::Broken(broken)),
         };
         if serde_json::to_string(&replayed)? == serde_json::to_string(&stored)? {
-            return Ok((Verdict::Equal, count));
+            return told(Verdict::Equal);
         }
         let (replayed, stored) = (serde_json::to_value(&replayed)?, serde_json::to_value(&stored)?);
         let (path, replayed, stored) = part(String::new(), &replayed, &stored)
             .unwrap_or_else(|| ("the order of keys".to_owned(), replayed.clone(), stored.clone()));
-        return Ok((Verdict::Parts { path, replayed, stored }, count));
+        return told(Verdict::Parts { path, replayed, stored });
     }
 }
 

@@ -116,13 +116,19 @@ fn store_in_a_directory_that_is_there_is_private_and_an_open_one_is_reported() {
     std::fs::create_dir(place.path("data")).expect("made");
     std::fs::set_permissions(place.path("data"), PermissionsExt::from_mode(0o755)).expect("open");
     run_openly(&place, "run flow.yaml --store data/lane.db");
-    assert_eq!((mode(&place.path("data/lane.db")), mode(&place.path("data/logs"))), (0o600, 0o700));
+    assert_eq!((mode(&place.path("data/lane.db")), mode(&place.path("data/lane.db.d/logs"))), (0o600, 0o700));
     let healthy = place.laneway("doctor --store data/lane.db");
     assert!(healthy.stdout.contains("healthy") && !healthy.stdout.contains("other users"), "{healthy}");
     std::fs::set_permissions(place.path("data/lane.db"), PermissionsExt::from_mode(0o644)).expect("open");
     let open = place.laneway("doctor --store data/lane.db");
     assert!(open.stdout.contains("other users of this host can read them: data/lane.db (644)"), "{open}");
     assert!(open.stdout.contains("`chmod -R go-rwx data/lane.db"), "{open}");
+    assert_eq!(mode(&place.path("data/lane.db.d")), 0o700);
+    for dir in ["data/lane.db.d", "data/lane.db.d/logs"] {
+        std::fs::set_permissions(place.path(dir), PermissionsExt::from_mode(0o755)).expect("open");
+    }
+    let open = place.laneway("doctor --store data/lane.db");
+    assert!(open.stdout.contains(", data/lane.db.d/logs (755)"), "{open}");
 }
 
 #[test]

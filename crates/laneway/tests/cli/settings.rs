@@ -191,7 +191,9 @@ fn command_that_cannot_ask_the_server_that_is_named_does_nothing_beside_it() {
     error: `laneway prune` does not go through a server, and LANEWAY_SERVER names one
     hint: use it where the store lies, and name that with --store; or unset LANEWAY_SERVER
     ");
-    for line in ["backup copy.tar", "restore copy.tar", "doctor", "replay last"] {
+    for line in
+        ["backup copy.tar", "restore copy.tar", "doctor", "replay last", "move --to postgres://db/lane"]
+    {
         let outcome = ask(line, server);
         assert_eq!(outcome.code, Some(2), "{outcome}");
         assert!(outcome.stderr.contains("does not go through a server"), "{outcome}");

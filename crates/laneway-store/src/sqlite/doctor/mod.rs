@@ -14,7 +14,7 @@ use rusqlite::Connection;
 pub(super) use run::examine_run;
 
 use super::txn::{Done, Failure, Plans, read_head, sql};
-use super::{Shared, connect, fault};
+use super::{Shared, data_dir, fault};
 use crate::child::{SLOW_MS, Unstarted};
 use crate::lease::{LeaseRecord, monotonic_time};
 use crate::locks::Life;
@@ -23,9 +23,10 @@ use crate::model::{About, Examination, Finding, Severity};
 /// Looks at the file, at the newest `limit` runs, and at what lies beside the store.
 pub(super) fn examine(connection: &Connection, shared: &Shared, limit: usize) -> Done<Examination> {
     // Before the first statement, and so before its snapshot: what is made meanwhile is no leftover.
-    let names = Names::beside(&connect::dir_of(&shared.path));
+    let names = Names::beside(&shared.dir);
     let mut found = Vec::new();
     file(connection, shared, &mut found);
+    shared_dir(shared, &mut found);
     let mut examination = Examination { runs: 0, total: 0, findings: Vec::new() };
     // A file that is damaged answers some questions and not others.
     let looked = runs(connection, limit, &mut found)
@@ -55,6 +56,22 @@ fn file(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) {
             .filter(|line| line != "ok")
             .map(|what| problem(About::File, shared.path.display().to_string(), what, advice)),
     );
+}
+
+/// Files that an earlier version put beside the database, where other stores may keep theirs.
+fn shared_dir(shared: &Shared, found: &mut Vec<Finding>) {
+    if !data_dir::shares_dir(&shared.path, &shared.dir) {
+        return;
+    }
+    let what = format!(
+        "an earlier version made it: its logs, artifacts and scratch files stay in {}",
+        shared.dir.display()
+    );
+    let advice = format!(
+        "nothing; to keep them in {}, copy the store with `laneway backup` and `laneway restore`",
+        data_dir::new_data_dir(&shared.path).display()
+    );
+    found.push(note(About::File, shared.path.display().to_string(), what, &advice));
 }
 
 fn rows(connection: &Connection, found: &mut Vec<Finding>) -> Done<()> {
@@ -236,7 +253,7 @@ impl Names {
 }
 
 fn leftovers(connection: &Connection, shared: &Shared, names: &Names, found: &mut Vec<Finding>) -> Done<()> {
-    let dir = connect::dir_of(&shared.path);
+    let dir = &shared.dir;
     let mut leave = |path: std::path::PathBuf, what: &str| {
         let advice = "it is in nobody's way and can be removed";
         found.push(note(About::Leftover, path.display().to_string(), what.to_owned(), advice));

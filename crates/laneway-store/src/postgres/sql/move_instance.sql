@@ -1,0 +1,2 @@
+-- The store keeps its identity.
+UPDATE meta SET value = $1 WHERE key = 'instance';

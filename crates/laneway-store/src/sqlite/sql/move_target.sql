@@ -1,0 +1,2 @@
+-- Where the store went.
+SELECT value FROM meta WHERE key = 'moved_to';

@@ -1,0 +1,2 @@
+-- The store is here again.
+DELETE FROM meta WHERE key = 'moved_to';
