@@ -2393,6 +2393,7 @@ export interface components {
             idle: number;
             node: string;
             pool: string;
+            pulling?: components["schemas"]["PulledImage"] | null;
             running: number;
             starting: number;
         };
@@ -2408,6 +2409,12 @@ export interface components {
         PoolList: {
             pools: components["schemas"]["Pool"][];
         };
+        /** @description The task that took a container last. */
+        PoolTask: {
+            /** Format: uuid */
+            run: string;
+            step: string;
+        };
         /** @description A refusal. */
         Problem: {
             code: components["schemas"]["Code"];
@@ -2419,6 +2426,15 @@ export interface components {
             title: string;
             /** @description Names the kind; the same as `code`, as a URI. */
             type: string;
+        };
+        /** @description An image on its way to a node. */
+        PulledImage: {
+            /** @description Of its layers, as far as their sizes are known. */
+            bytes: number;
+            image: string;
+            of: number;
+            /** @description Null while no size is known. */
+            percent?: number | null;
         };
         /**
          * @description A stable word for why a task ended as it did; programs decide by it
@@ -2930,9 +2946,13 @@ export interface components {
         /** @description One of them. */
         WarmContainer: {
             container: string;
+            image?: string | null;
+            /** @description Its port on the host, if it has one. */
+            port?: number | null;
             since: components["schemas"]["Moment"];
             /** @description `starting`, `idle`, `running` or `dormant`. */
             state: string;
+            task?: components["schemas"]["PoolTask"] | null;
         };
         /** @description So many containers are to be warm. */
         WarmPool: {
