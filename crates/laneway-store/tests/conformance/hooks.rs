@@ -10,7 +10,6 @@ use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::Error;
 use laneway_store::model::{Application, NewSession, Submission};
-use laneway_store::prune::Keep;
 use laneway_store::trigger::{self, LastFired};
 use serde_json::{Map, json};
 
@@ -30,7 +29,6 @@ for_each_database! {
     callback_is_sent_by_one_node_that_takes_callbacks_and_again_when_its_time_has_come,
     callback_waits_for_a_node_that_sends_it,
     callback_is_given_up_by_its_retries_and_never_by_losses,
-    callbacks_go_with_the_past_as_other_runs_do,
     hooks_that_nobody_has_submitted_are_seen_by_all_who_send,
     path_is_that_of_one_workflow,
     webhook_listens_and_remembers_what_came_of_it,
@@ -384,24 +382,6 @@ async fn callback_is_given_up_by_its_retries_and_never_by_losses(place: Place) {
         node.promote().await;
     }
     assert_eq!(node.status(run).await, RunStatus::Failed);
-    assert!(!has_callbacks(&node).await);
-}
-
-async fn callbacks_go_with_the_past_as_other_runs_do(place: Place) {
-    let worker = Node::worker(place.open(), "worker", &[]).await;
-    let node = sender(&place, "one").await;
-    let run = submit_callbacks(&worker).await;
-    let prunable = async || {
-        let keep = Keep { for_: Some(Duration::from_secs(60)), ..Keep::default() };
-        node.store.prunable(keep, 100).await.expect("a list").iter().any(|one| one.run == run)
-    };
-    place.advance(Duration::from_secs(61));
-    assert!(!prunable().await, "it is yet to be sent");
-    let held = node.take_any(9).await.remove(0);
-    node.succeed(&held).await;
-    place.advance(Duration::from_secs(61));
-    assert!(prunable().await);
-    assert!(node.store.prune(run).await.expect("it is removed"));
     assert!(!has_callbacks(&node).await);
 }
 
