@@ -242,6 +242,7 @@ pub(crate) fn refuse(path: &Path, why: String, advice: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::NewSession;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn every_table_of_both_schemas_is_copied_or_left_out_by_name() {
@@ -262,6 +263,23 @@ mod tests {
         for (name, _) in LEFT_OUT {
             assert!(contents.tables.contains_key(*name) || found.contains_key(*name), "{name} is no table");
         }
+    }
+
+    #[tokio::test]
+    async fn process_that_has_a_moved_store_open_changes_nothing_more() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("laneway.db");
+        let open = SqliteStore::open(&path, Open::Create).expect("a store");
+        let (source, _) = MoveSource::begin(&path).await.expect("an idle store");
+        source.mark("postgres://db/lane's").await.expect("marked");
+        let late = || open.register(NewSession::ephemeral("late:1", 1));
+        let refused = late().await.expect_err("the store is elsewhere");
+        assert!(matches!(&refused, Error::Moved { to, .. } if to == "postgres://db/lane's"), "{refused}");
+        let refused = SqliteStore::open(&path, Open::Existing).expect_err("the store is elsewhere");
+        assert!(matches!(refused, Error::Moved { .. }), "{refused}");
+        undo(&path).expect("it was moved");
+        late().await.expect("the store is here again");
+        SqliteStore::open(&path, Open::Existing).expect("the store is here again");
     }
 
     #[test]

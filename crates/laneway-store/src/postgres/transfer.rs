@@ -29,6 +29,8 @@ use crate::transfer::{LogFile, Rows, SourceContents, TablePlan, TargetTables, re
 pub(crate) struct MoveTarget {
     client: Client,
     address: Address,
+    /// Names of the tables of the store, once they are locked.
+    tables: Vec<String>,
 }
 
 impl MoveTarget {
@@ -43,7 +45,7 @@ impl MoveTarget {
             return Err(refuse(&address.path(), why, advice));
         }
         let client = target.dial().await.map_err(|error| fault::explain_connect(&error, &address))?;
-        Ok(Self { client, address })
+        Ok(Self { client, address, tables: Vec::new() })
     }
 
     /// Begins the transaction, with all tables locked, and returns them. Rejects a store that has
@@ -87,6 +89,7 @@ impl MoveTarget {
             let why = format!("its clock is {} ms behind the last moment of the store", contents.clock - now);
             return Err(refuse(&self.address.path(), why, "set the clocks of both hosts, and move it again"));
         }
+        self.tables = tables.keys().cloned().collect();
         Ok(tables)
     }
 
@@ -172,6 +175,9 @@ impl MoveTarget {
     pub(crate) async fn commit(&self, contents: &SourceContents) -> Result<()> {
         for row in self.ask(include_str!("sql/move_identities.sql"), &[]).await? {
             let (table, column): (String, String) = (row.get(0), row.get(1));
+            if !self.tables.contains(&table) {
+                continue;
+            }
             let given = contents.numbers.get(&table).copied().unwrap_or_default();
             self.ask(
                 &format!(

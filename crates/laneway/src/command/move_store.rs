@@ -83,7 +83,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         let missing = text::count(counts.missing, "artifact");
         context.printer.warning(&format!("{missing} named in the store were not there"));
     }
-    if files.is_elsewhere() {
+    if files.is_elsewhere() && files.from.join("workspaces").exists() {
         context.printer.note(&format!(
             "workspaces of unfinished runs stay in {}: start workers of this host with --data-dir {}",
             files.from.display(),
