@@ -93,19 +93,19 @@ pub(super) fn has_neighbor(path: &Path, dir: &Path) -> bool {
 }
 
 fn keeps_files_beside(path: &Path) -> bool {
-    match open(path).and_then(|connection| has_own(&connection)) {
+    // Read-only: it may be the database of another program.
+    match open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|connection| has_own(&connection)) {
         Ok(is_own) => !is_own,
         Err(error) => error.sqlite_error_code() != Some(ErrorCode::NotADatabase),
     }
 }
 
 fn read(path: &Path) -> rusqlite::Result<PathBuf> {
-    recorded(&open(path)?, path)
+    recorded(&open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path)
 }
 
-fn open(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags)
+fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }
 
 fn has_own(connection: &Connection) -> rusqlite::Result<bool> {
@@ -146,7 +146,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("my.db");
         drop(SqliteStore::open(&path, Open::Create).expect("a store"));
-        open(&path)
+        open(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .expect("a file")
             .execute("DELETE FROM meta WHERE key = 'data_dir'", [])
             .expect("as before");
