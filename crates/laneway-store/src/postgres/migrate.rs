@@ -29,7 +29,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0018_passages.sql")),
     Migration::adds(include_str!("migrations/0019_layers.sql")),
     Migration::adds(include_str!("migrations/0020_firing.sql")),
-    Migration::adds(include_str!("migrations/0022_not_before.sql")),
+    Migration::adds(include_str!("migrations/0021_not_before.sql")),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
