@@ -12,7 +12,8 @@
 //! sees the record behind the lock of the key, and waits in line (`keeper/keys.rs`).
 //!
 //! A record is removed only by a transaction that read it before it counted: one that was committed
-//! in between tells of a change that the count may not have seen.
+//! in between tells of a change that the count may not have seen. It goes only if the task that has to
+//! wait is still the first in line: one that began to wait meanwhile would wait for nobody.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
