@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use laneway_core::class::{Offer, POST};
 use laneway_core::id::{RunId, SessionId};
 use laneway_store::model;
 use serde::{Deserialize, Serialize};
@@ -140,11 +141,13 @@ pub struct SetLimit {
 }
 
 /// What an offer is for.
-fn engines(offer: &laneway_core::class::Offer) -> Vec<String> {
+fn engines(offer: &Offer) -> Vec<String> {
+    // Every worker sends callbacks.
+    let has_function = offer.functions.iter().any(|name| name != POST);
     let kinds = [
         ("process", offer.has_process),
         ("container", offer.has_container),
-        ("function", !offer.functions.is_empty()),
+        ("function", has_function),
         ("queue", !offer.queues.is_empty()),
     ];
     kinds.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
