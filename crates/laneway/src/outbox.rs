@@ -1,6 +1,5 @@
-//! Sends callbacks that are due, of whatever run of the store, where a process ends that is no worker. Owns how long that may
-//! take: what is not taken by then stays in the outbox, from which `laneway worker`, `laneway serve` and the next process that
-//! ends a run send it.
+//! Sends the due callbacks of all runs of the store at the end of `laneway run`, for a few seconds.
+//! The rest stays in the outbox for `laneway worker`, `laneway serve` and the next `laneway run`.
 //!
 //! ```text
 //!   outbox ── nothing is due ──▶ done

@@ -13,7 +13,7 @@
 //!
 //! A record is removed only by a transaction that read it before it counted: one that was committed
 //! in between tells of a change that the count may not have seen. It goes only if the task that has to
-//! wait is still the first in line: one that began to wait meanwhile would wait for nobody.
+//! wait is still the first in line. Else a task that began to wait meanwhile would wait for ever.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
