@@ -85,24 +85,17 @@ async fn submit_some(
     let is_of_callbacks = which == Which::Callbacks;
     let key = format!("hooks of {} ({})", firing.end.run, firing.end.seq);
     let submission = Submission {
-        plan: Arc::new(plan),
-        document: store.document(&view.plan.version).await?,
         dir: view.dir.clone(),
         bundle: view.bundle.clone(),
         params: outcome(view, firing).params(view.state.params.clone()),
         max_parallel: if is_of_callbacks { MAX_PARALLEL_CALLBACKS } else { MAX_PARALLEL_STEPS },
-        session,
         is_shared: whose == Whose::Anybodys,
-        is_paused: false,
         key: Some(if is_of_callbacks { format!("{key} callbacks") } else { key }),
         by: "hooks".to_owned(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-        // The clock of a canceled run began with the cancel, and goes on for its steps. A callback ends with its retries,
+        // Steps of hooks share the clean-up clock of a canceled run. A callback ends with its retries,
         // whenever there is a node that sends it.
         end_by: view.state.clean_up_until.filter(|_| !is_of_callbacks),
-        not_before: None,
+        ..Submission::new(Arc::new(plan), store.document(&view.plan.version).await?, session)
     };
     store.submit(submission).await.map(Some)
 }

@@ -1,6 +1,6 @@
-//! Layers: what attempts of submitted runs changed in their views of the files, as the store keeps
-//! it. What a layer holds is the engine's (`view/` there); the store knows its hash, its size and
-//! where its bytes are. docs/design/files.md.
+//! Layers: what attempts of submitted runs changed in their views of the files, as stored. The
+//! store knows a layer's hash, its size and the place of its bytes. It never reads the content: the
+//! engine does (`view/` there). See `docs/design/files.md`.
 
 use laneway_core::hash::ContentHash;
 use laneway_core::plan::Position;
@@ -10,43 +10,44 @@ use crate::bytes::verify;
 use crate::error::Result;
 use crate::keeper::unreadable;
 
-/// The largest packed layer that is stored in the row of its task's end. A larger one is a file.
+/// Maximum size in bytes of a packed layer in the row of its task's end. A larger one is a file.
 pub const MAX_INLINE_LAYER: usize = 64 << 10;
 
-/// A layer of an attempt that ends.
+/// The layer of an attempt that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLayer {
-    /// Paths that were created, changed or removed.
+    /// Number of paths that were created, changed or removed.
     pub paths: u64,
-    /// Size of the files in it.
+    /// Size of the files in it, in bytes.
     pub bytes: u64,
     /// Hash of the packed layer.
     pub hash: ContentHash,
     pub content: LayerContent,
-    /// What `Store::keep_file` keeps of it: the packed layer if it is not small, and its large files.
+    /// Files of the layer that `Store::keep_file` stores: its large files, and the packed layer
+    /// unless it is small.
     pub files: Vec<ContentHash>,
 }
 
-/// Where a packed layer is.
+/// The place of a packed layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayerContent {
     /// In the row of the layer. At most `MAX_INLINE_LAYER` bytes.
     Inline(Vec<u8>),
-    /// A file under the layer's hash, kept by `Store::keep_file` and named in `NewLayer::files`.
+    /// A file under the layer's hash, stored by `Store::keep_file` and named in `NewLayer::files`.
     File,
     /// Only on the node that made it: it is too large for the store.
     OnNode,
 }
 
 impl NewLayer {
-    /// The layer of an attempt that changed nothing: of a result, to tell it from one that was
-    /// recorded outside of a view.
+    /// Returns the layer of an attempt that changed nothing. A result with it differs from a result
+    /// that was recorded outside a view.
     pub fn empty() -> Self {
         let hash = ContentHash::of(&[]);
         Self { paths: 0, bytes: 0, hash, content: LayerContent::Inline(Vec::new()), files: Vec::new() }
     }
 
-    /// A layer of a result as it is stored.
+    /// Builds the layer of a result from its stored form.
     pub(crate) fn stored(
         (paths, bytes): (u64, u64),
         hash: &str,
@@ -73,7 +74,7 @@ impl LayerContent {
     }
 }
 
-/// A layer that counts: of the last attempt of a task that has ended.
+/// A layer that counts: it belongs to the last attempt of a task that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
     pub position: Position,
@@ -83,6 +84,6 @@ pub struct Layer {
     pub paths: u64,
     pub bytes: u64,
     pub hash: ContentHash,
-    /// The node that alone has it, if it is not in the store.
+    /// The only node that has it, if it is not in the store.
     pub node: Option<String>,
 }

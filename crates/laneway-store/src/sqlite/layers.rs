@@ -6,11 +6,12 @@ use laneway_core::plan::Position;
 use laneway_core::state::TaskStatus;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::txn::{Done, Txn, sql};
+use super::txn::{Done, Txn};
 use crate::bytes::verify;
 use crate::error::Error;
 use crate::keeper::{KeptLayer, unreadable};
 use crate::layer::Layer;
+use crate::sqlite::statements::sql;
 
 /// Stores the layer of a task, in the place of one of an earlier attempt.
 pub(super) fn save(txn: &Txn<'_>, no: i64, kept: &KeptLayer) -> Done<()> {

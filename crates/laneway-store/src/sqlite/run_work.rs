@@ -15,12 +15,6 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
-use super::classes;
-use super::layers;
-use super::quarantine;
-use super::read;
-use super::txn::{Done, Failure, Head, Txn, sql};
-use super::verbs::children;
 use crate::child::ToStop;
 use crate::error::Error;
 use crate::fence::ClaimRef;
@@ -29,6 +23,10 @@ use crate::keeper::{
     Touch, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait,
     unreadable, wait_text,
 };
+use crate::sqlite::statements::sql;
+use crate::sqlite::txn::{Done, Failure, Head, Txn};
+use crate::sqlite::work::children;
+use crate::sqlite::{classes, layers, quarantine, read};
 
 /// Does something to a run, with everything that follows from it, also for other runs.
 pub(super) fn on_run<T>(

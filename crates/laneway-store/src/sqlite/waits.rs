@@ -18,10 +18,11 @@ use laneway_core::version::OrderVersion;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::quarantine;
-use super::txn::{Done, Head, Plans, read_head, sql};
+use super::txn::{Done, Head, Plans, read_head};
 use crate::keeper::{Key, read_pauses, unreadable};
 use crate::model::{Part, Placed};
 use crate::offer;
+use crate::sqlite::statements::sql;
 
 /// Holders that are read of a key; a cause names fewer.
 const HOLDERS: i64 = 20;
