@@ -48,6 +48,9 @@ pub struct Cause {
     pub since: Option<String>,
     /// What would open it.
     pub opens: String,
+    /// The moment that opens it, if only time does.
+    #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub opens_at: Option<Millis>,
     /// One sentence with all of it.
     pub text: String,
 }
@@ -237,6 +240,7 @@ fn run_at(task: &TaskState) -> Cause {
     let why = task.detail.clone().or(task.reason.map(|reason| reason.to_string())).unwrap_or_default();
     Cause {
         opens: format!("at {moment}"),
+        opens_at: task.run_at,
         text: format!("waits until {moment} to be tried again (attempt {} ended with {why})", task.attempt),
         ..Cause::at(Gate::RunAt)
     }
@@ -247,6 +251,7 @@ fn not_before(step: &Step, until: Millis) -> Cause {
     Cause {
         gate: NOT_BEFORE,
         opens: format!("at {until}"),
+        opens_at: Some(until),
         text: format!("waits until {until} (`not_before: {written}`)"),
         ..Cause::at(Gate::RunAt)
     }
@@ -256,6 +261,7 @@ fn submitted_for_later(at: Millis) -> Cause {
     Cause {
         gate: NOT_BEFORE,
         opens: format!("at {at}"),
+        opens_at: Some(at),
         text: format!("its run {}", run_not_before(at)),
         ..Cause::at(Gate::MaxRuns)
     }
@@ -372,6 +378,7 @@ impl Cause {
             place: None,
             since: None,
             opens: String::new(),
+            opens_at: None,
             text: String::new(),
         }
     }

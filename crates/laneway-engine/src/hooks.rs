@@ -10,6 +10,7 @@ use laneway_core::state::TaskStatus;
 use laneway_store::model::{RunView, Submission};
 use laneway_store::trigger::Firing;
 use laneway_store::{Error, Store};
+use laneway_torture::{Point, pass};
 
 /// Who runs their steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +98,14 @@ async fn submit_some(
         end_by: view.state.clean_up_until.filter(|_| !is_of_callbacks),
         ..Submission::new(Arc::new(plan), store.document(&view.plan.version).await?, session)
     };
-    store.submit(submission).await.map(Some)
+    if is_of_callbacks {
+        pass(Point::CallbacksOwed);
+    }
+    let run = store.submit(submission).await?;
+    if is_of_callbacks {
+        pass(Point::CallbacksMade);
+    }
+    Ok(Some(run))
 }
 
 fn outcome(view: &RunView, firing: &Firing) -> Outcome {

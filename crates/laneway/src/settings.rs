@@ -90,7 +90,7 @@ settings! {
     SHUTDOWN_GRACE = "shutdown_grace", "LANEWAY_SHUTDOWN_GRACE", Duration, "10s",
         "How long what runs may go on after a worker was told to stop";
     LEASE_TTL = "lease_ttl", "LANEWAY_LEASE_TTL", Duration, "60s",
-        "After how long without a sign of life a node is taken for dead or frozen";
+        "After how long without a sign of life a node is taken for frozen, or one of another host for dead";
     HEARTBEAT_INTERVAL = "heartbeat_interval", "LANEWAY_HEARTBEAT_INTERVAL", Duration, "5s",
         "How often a node gives that sign; at most a third of lease_ttl, to which the default is lowered";
     MAX_LOST = "max_lost", "LANEWAY_MAX_LOST", Count, "3",

@@ -5,6 +5,9 @@ INSERT INTO firings (run, seq, ended, status, workflow, key)
 SELECT runs.id, runs.last_event, runs.workflow, runs.status, triggers.workflow, triggers.key
 FROM runs JOIN triggers ON triggers.source = runs.workflow
 WHERE runs.no = ANY ($1) AND triggers.paused_by IS NULL AND strpos(triggers.ends, ' ' || runs.status || ' ') > 0
+  -- The hooks of an end are two runs with one name. Only the run of their steps fires triggers
+  -- (`hook::Which::Callbacks`).
+  AND right(runs.version, 10) <> '.callbacks'
 UNION ALL
 SELECT id, last_event, workflow, status, workflow, CASE placement WHEN 'local' THEN 'hooks here' ELSE 'hooks' END
 FROM runs WHERE no = ANY ($1) AND strpos(hooks, ' ' || status || ' ') > 0
