@@ -18,6 +18,7 @@ mod link;
 mod listen;
 mod lock_order;
 mod migrate;
+mod node_facts;
 mod overview;
 mod password;
 mod placed_tasks;
