@@ -459,11 +459,7 @@ mod tests {
         ("run_started", 1, r#"{"node":"host:1"}"#),
         ("run_adopted", 1, r#"{"node":"host:2"}"#),
         ("run_bound", 1, r#"{"node":"host:1"}"#),
-        (
-            "run_bound",
-            1,
-            r#"{"node":"host:1","files":{"step":"large","bytes":3000000,"limit":1000000}}"#,
-        ),
+        ("run_bound", 1, r#"{"node":"host:1","files":{"step":"large","bytes":3000000,"limit":1000000}}"#),
         ("run_released", 1, r#"{"node":"host:1","tasks":["test"]}"#),
         ("run_halted", 1, r#"{"closing":"halted","step":"test"}"#),
         ("run_canceling", 1, r#"{"closing":"canceled","by":"ada"}"#),

@@ -325,6 +325,8 @@ pub struct Claim {
     pub head: Arc<RunHead>,
     /// When the passages of its rates expire. A worker that gets to it later gives it back.
     pub start_by: Option<Instant>,
+    /// Offered to the owner of its run alone: the store counts no room in pools for it.
+    pub is_bound: bool,
 }
 
 impl Claim {

@@ -135,10 +135,9 @@ impl Error {
             Self::Bundle(bundle::Error::Unwritable { source, .. }) | Self::Io(source) => {
                 source.kind() == io::ErrorKind::StorageFull
             }
-            Self::Bundle(_)
-            | Self::Conflict(_)
-            | Self::OnOtherNode(_)
-            | Self::NotRunnableThere { .. } => false,
+            Self::Bundle(_) | Self::Conflict(_) | Self::OnOtherNode(_) | Self::NotRunnableThere { .. } => {
+                false
+            }
         }
     }
 

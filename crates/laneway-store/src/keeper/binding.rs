@@ -113,7 +113,8 @@ impl<F: Facts> Keeper<F> {
 
     fn own(&mut self, session: SessionId, node: &str, position: Position, oversize: Option<&Oversize>) {
         let step = self.name(position);
-        let files = oversize.map(|Oversize { bytes, limit, .. }| KeptFiles { step, bytes: *bytes, limit: *limit });
+        let files =
+            oversize.map(|Oversize { bytes, limit, .. }| KeptFiles { step, bytes: *bytes, limit: *limit });
         self.run.owner = Some(session);
         self.append(RunBound { node: node.to_owned(), files });
         self.fill_later();

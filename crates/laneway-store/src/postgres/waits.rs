@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use laneway_core::cause::{
-    BoundWait, Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait, Waits,
+    BoundWait, Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait,
+    Waits,
 };
 use laneway_core::class::{self, Class};
 use laneway_core::gate::Gate;

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use laneway_core::cause::{
-    BoundWait, Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait, Waits,
+    BoundWait, Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait,
+    Waits,
 };
 use laneway_core::class::{self, Class};
 use laneway_core::gate::Gate;
@@ -38,8 +39,7 @@ pub(super) fn of_run(
     let (of_the_run, owner) = of_the_run(connection, head)?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_) | Waits::NotBefore(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
-    let mut look =
-        Look { connection, plans, head, of_the_run, owner, bound: None, lines: HashMap::new() };
+    let mut look = Look { connection, plans, head, of_the_run, owner, bound: None, lines: HashMap::new() };
     // A pinned run that nobody has begun is anybody's as well.
     let is_anybodys = head.head.placed == Placed::Spread || look.is_unbound();
     let mut waits = Vec::new();
@@ -312,7 +312,10 @@ impl Look<'_> {
     fn nodes(&self, position: Position, class: i64) -> Done<Option<Waits>> {
         let head = &self.head.head;
         let wait = if self.is_bound(class) {
-            Some(for_class(self.connection, Class { pin: self.owner.clone(), ..head.plan.class_of(position) })?)
+            Some(for_class(
+                self.connection,
+                Class { pin: self.owner.clone(), ..head.plan.class_of(position) },
+            )?)
         } else {
             let pin = self.owner.clone().filter(|_| head.placed != Placed::Spread);
             for_node(self.connection, head.placed.class().unwrap_or(class), pin)?

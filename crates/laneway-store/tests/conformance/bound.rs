@@ -183,7 +183,8 @@ async fn task_of_a_remote_worker_is_not_bound(place: Place) {
     let offer = Offer { node: "py".to_owned(), queues: ["mail".to_owned()].into(), ..Offer::default() };
     let mail =
         Node::join(place.open(), NewSession { offer: Some(offer), ..NewSession::ephemeral("py", 4) }).await;
-    let text = "name: flow\nsteps:\n  a: {run: x}\n  b: {queue: mail, needs: [a]}\n  c: {run: x, needs: [b]}\n";
+    let text =
+        "name: flow\nsteps:\n  a: {run: x}\n  b: {queue: mail, needs: [a]}\n  c: {run: x, needs: [b]}\n";
     let run = one.share(text).await;
     let a = one.take_any(9).await.remove(0);
     leave_large(&one, &a).await;
@@ -235,7 +236,10 @@ async fn bound_node_that_takes_nothing_more_says_so(place: Place) {
     one.succeed(&b).await;
     assert_eq!(one.tasks(run).await, "a succeeded, b succeeded, c pending");
     let why = two.why(run, "c").await;
-    assert!(why.contains("node one, to which its run is bound") && why.contains("takes no new work"), "{why}");
+    assert!(
+        why.contains("node one, to which its run is bound") && why.contains("takes no new work"),
+        "{why}"
+    );
     one.store.retire(one.session, left()).await.expect("a session that can end");
     assert_eq!(names(&two.take_any(9).await), ["c"]);
 }

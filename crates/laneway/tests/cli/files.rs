@@ -276,8 +276,7 @@ steps:
 ",
     );
     let args = "--workspace-max-bytes 1MB --label at=";
-    let workers =
-        [cluster.worker(0, &format!("{args}one")), cluster.worker(1, &format!("{args}two"))];
+    let workers = [cluster.worker(0, &format!("{args}one")), cluster.worker(1, &format!("{args}two"))];
     assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
     until("the end of the run", || cluster.status() == "failed");
     let shown = cluster.user.json(&format!("show last --json --store {}", cluster.store));
