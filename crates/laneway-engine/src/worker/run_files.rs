@@ -3,7 +3,6 @@
 //! and go to; how views are made is in `view/`. docs/design/files.md.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,49 +73,15 @@ pub(super) enum Error {
         "{0}, and this node does not have them; start that node again and retry the run, raise \
          `workspace_max_bytes`, or let the step leave less"
     )]
-    OnOtherNode(KeptLayer),
+    OnOtherNode(String),
     #[error(
         "{layer}; its run is bound to node {node}, which {lack}; give that node what it lacks, raise \
          `workspace_max_bytes`, let the step leave less, or choose a node for the whole run with \
          `placement: pinned`"
     )]
-    NotRunnableThere { layer: KeptLayer, node: String, lack: String },
+    NotRunnableThere { layer: String, node: String, lack: String },
     #[error("{0}")]
     Io(#[from] io::Error),
-}
-
-/// A layer that only one node has, as a message tells it.
-#[derive(Debug)]
-pub(super) struct KeptLayer {
-    step: String,
-    node: String,
-    layer: Layer,
-}
-
-impl KeptLayer {
-    /// `None` for a layer that is in the store.
-    fn of(plan: &Plan, layer: &Layer) -> Option<Self> {
-        let node = layer.node.clone()?;
-        Some(Self { step: plan.task_name(layer.position), node, layer: layer.clone() })
-    }
-}
-
-impl fmt::Display for KeptLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { step, node, layer } = self;
-        let size = bundle::size(layer.bytes);
-        write!(f, "`{step}` left {size} on node {node}")?;
-        let Some(Oversize { bytes, limit, largest }) = &layer.oversize else {
-            return write!(f, ", more than `workspace_max_bytes` lets the store take");
-        };
-        if layer.bytes <= *limit {
-            write!(f, ", {} with what it saw", bundle::size(*bytes))?;
-        }
-        write!(f, ", more than `workspace_max_bytes` ({}) lets the store take", bundle::size(*limit))?;
-        let named: Vec<String> =
-            largest.iter().map(|(path, size)| format!("{path} ({})", bundle::size(*size))).collect();
-        if named.is_empty() { Ok(()) } else { write!(f, " (largest files: {})", named.join(", ")) }
-    }
 }
 
 impl From<view::Error> for Error {
@@ -242,12 +207,9 @@ impl RunFiles {
         let lacks = this.offer.as_ref().map(|offer| lacks(offer, &class)).unwrap_or_default();
         // An engine that does not answer may do so at the next attempt, and tells by itself.
         let lack = lacks.into_iter().find(|lack| *lack != Lack::Container);
-        match lack.zip(KeptLayer::of(plan, &kept.layer)) {
-            Some((lack, layer)) => {
-                Err(Error::NotRunnableThere { layer, node: this.node.clone(), lack: lack.to_string() })
-            }
-            None => Ok(()),
-        }
+        let Some(lack) = lack else { return Ok(()) };
+        let layer = layer_on_node(plan, &kept.layer).unwrap_or_default();
+        Err(Error::NotRunnableThere { layer, node: this.node.clone(), lack: lack.to_string() })
     }
 
     fn enter_now(
@@ -281,8 +243,8 @@ impl RunFiles {
 
     fn layer(&self, claim: &Claim, shown: &Shown) -> Result<PathBuf, Error> {
         let Layer { position, hash, .. } = &shown.layer;
-        if let Some(kept) = KeptLayer::of(&claim.head.plan, &shown.layer) {
-            return self.layers.find(hash)?.ok_or(Error::OnOtherNode(kept));
+        if let Some(layer) = layer_on_node(&claim.head.plan, &shown.layer) {
+            return self.layers.find(hash)?.ok_or(Error::OnOtherNode(layer));
         }
         let run = claim.head.run;
         self.layers.get(hash, |fresh| {
@@ -535,6 +497,27 @@ fn merge_changes(manifest: &LayerManifest) -> Changes {
         }
     };
     manifest.entries.iter().filter_map(|(path, found)| Some((path.clone(), entry(found)?))).collect()
+}
+
+/// Describes a layer that one node alone has. `None` for a layer that is in the store.
+fn layer_on_node(plan: &Plan, layer: &Layer) -> Option<String> {
+    let (node, step) = (layer.node.as_ref()?, plan.task_name(layer.position));
+    let left = format!("`{step}` left {} on node {node}", bundle::size(layer.bytes));
+    let Some(Oversize { bytes, limit, largest }) = &layer.oversize else {
+        return Some(format!("{left}, more than `workspace_max_bytes` lets the store take"));
+    };
+    let seen = match layer.bytes > *limit {
+        true => String::new(),
+        false => format!(", {} with what it saw", bundle::size(*bytes)),
+    };
+    let named: Vec<String> =
+        largest.iter().map(|(path, size)| format!("{path} ({})", bundle::size(*size))).collect();
+    let files = match named.is_empty() {
+        true => String::new(),
+        false => format!(" (largest files: {})", named.join(", ")),
+    };
+    let limit = bundle::size(*limit);
+    Some(format!("{left}{seen}, more than `workspace_max_bytes` ({limit}) lets the store take{files}"))
 }
 
 fn largest(captured: &Captured) -> Vec<(String, u64)> {

@@ -357,8 +357,9 @@ impl<F: Facts> Keeper<F> {
             (Gate::Rate, Some(_)) if self.is_behind_another(position, key.as_deref())? => None,
             (_, until) => until,
         };
-        // Whoever waits for a node is found by the class that it waits for.
         let task = self.task(position)?;
+        // Whoever waits for a node is found by the class that it waits for.
+        let class = if wait.gate == Gate::Node { class } else { task.class };
         if is_known && task.wake_at == wake_at && task.class == class {
             return Ok(());
         }
