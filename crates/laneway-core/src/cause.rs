@@ -17,6 +17,7 @@ use crate::run_state::{RunState, TaskState};
 use crate::state::TaskStatus;
 use crate::time::Millis;
 
+mod bound;
 mod chain;
 mod items;
 mod parked;
@@ -26,6 +27,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+pub use bound::BoundWait;
 pub use chain::{Link, chain};
 pub use pool::{ImagePull, PoolHolder, PoolWait};
 pub use port::PortWait;
@@ -104,6 +106,8 @@ pub enum Waits {
     Port(PortWait),
     /// It needs a container of a pool.
     Pool(PoolWait),
+    /// Only one node may take it, because of the files that are there.
+    Bound(BoundWait),
 }
 
 impl Waits {
@@ -185,10 +189,13 @@ pub fn causes(
             (TaskStatus::Available | TaskStatus::Running, Some(Waits::Pool(wait))) if !is_interrupted => {
                 Some(wait.cause())
             }
+            (TaskStatus::Available, Some(Waits::Bound(wait))) => {
+                Some(wait.cause(plan.step(position), is_interrupted))
+            }
             (TaskStatus::Available, _) => Some(slot(plan.step(position), is_interrupted)),
             (TaskStatus::Parked, _) if plan.is_growing(position) => items::parked(state, task, &mut grown),
             (TaskStatus::Parked, _) => parked::cause(plan.step(position).wait()?, state.run, task),
-            (TaskStatus::Pending, None | Some(Waits::Port(_) | Waits::Pool(_)))
+            (TaskStatus::Pending, None | Some(Waits::Port(_) | Waits::Pool(_) | Waits::Bound(_)))
             | (
                 TaskStatus::Running
                 | TaskStatus::Succeeded

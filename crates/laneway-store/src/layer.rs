@@ -2,9 +2,12 @@
 //! store knows a layer's hash, its size and the place of its bytes. It never reads the content: the
 //! engine does (`view/` there). See `docs/design/files.md`.
 
+use laneway_core::cause::BoundWait;
+use laneway_core::event::KeptFiles;
 use laneway_core::hash::ContentHash;
-use laneway_core::plan::Position;
+use laneway_core::plan::{Plan, Position};
 use laneway_core::state::TaskStatus;
+use serde::{Deserialize, Serialize};
 
 use crate::bytes::verify;
 use crate::error::Result;
@@ -36,7 +39,30 @@ pub enum LayerContent {
     /// A file under the layer's hash, stored by `Store::keep_file` and named in `NewLayer::files`.
     File,
     /// Only on the node that made it: it is too large for the store.
-    OnNode,
+    OnNode(Oversize),
+}
+
+/// Why a layer is too large for the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Oversize {
+    /// Size of all that its step saw, with the layer.
+    pub bytes: u64,
+    /// `workspace_max_bytes` of the node.
+    pub limit: u64,
+    /// The largest files of the layer, with their sizes, the largest first.
+    pub largest: Vec<(String, u64)>,
+}
+
+impl Oversize {
+    /// As it is stored.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers")
+    }
+
+    /// `None` for what this program would not have written.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
 }
 
 impl NewLayer {
@@ -69,7 +95,15 @@ impl LayerContent {
     pub(crate) fn inline(&self) -> Option<&[u8]> {
         match self {
             Self::Inline(bytes) => Some(bytes),
-            Self::File | Self::OnNode => None,
+            Self::File | Self::OnNode(_) => None,
+        }
+    }
+
+    /// Returns why it is not in the store, if it is not.
+    pub fn oversize(&self) -> Option<&Oversize> {
+        match self {
+            Self::Inline(_) | Self::File => None,
+            Self::OnNode(oversize) => Some(oversize),
         }
     }
 }
@@ -86,4 +120,17 @@ pub struct Layer {
     pub hash: ContentHash,
     /// The only node that has it, if it is not in the store.
     pub node: Option<String>,
+    /// Why it is not, if an older program did not leave that out.
+    pub oversize: Option<Oversize>,
+}
+
+/// Returns which files keep a run on the node that owns it: the largest of those that it alone has.
+pub(crate) fn bound_to(plan: &Plan, layers: &[Layer], node: Option<&str>) -> Option<BoundWait> {
+    let node = node?;
+    let there = layers.iter().filter(|layer| layer.node.as_deref() == Some(node));
+    let oversized = there.filter(|layer| layer.oversize.is_some());
+    let layer = oversized.max_by_key(|layer| layer.bytes)?;
+    let Oversize { bytes, limit, .. } = layer.oversize.as_ref()?;
+    let files = KeptFiles { step: plan.task_name(layer.position), bytes: *bytes, limit: *limit };
+    Some(BoundWait { node: node.to_owned(), files })
 }

@@ -72,6 +72,11 @@ pub(crate) fn uses_pools(plan: &Plan) -> bool {
 /// `newest` is the newest fact of each container, of the ports of each node, and of each image that
 /// it pulls.
 pub(crate) fn add_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, newest: &[PoolEvent]) {
+    for (wait, task) in waits.iter_mut().zip(&state.tasks) {
+        // Its row says where it was offered, also when a node has taken it.
+        let is_taken = task.status != TaskStatus::Available;
+        wait.take_if(|wait| is_taken && matches!(wait, Waits::Bound(_)));
+    }
     add_port_waits(waits, plan, state, newest);
     add_pool_waits(waits, plan, state, newest);
 }

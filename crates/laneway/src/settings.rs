@@ -100,7 +100,7 @@ settings! {
     EXIT_WITH_PARENT = "exit_with_parent", "LANEWAY_EXIT_WITH_PARENT", Switch, "false",
         "Whether a worker stops when the process that started it dies, as under a supervisor or in a test";
     WORKSPACE_MAX_BYTES = "workspace_max_bytes", "LANEWAY_WORKSPACE_MAX_BYTES", Bytes, "256MiB",
-        "How much steps of a submitted run may leave together for the steps that need them; more than that fails the step, unless the run is pinned to its node";
+        "How much a step of a submitted run may see and leave together for its files to follow the run; above that the run is bound to the node of that step";
     LISTEN = "listen", "LANEWAY_LISTEN", Text, "127.0.0.1:7878",
         "Where `laneway serve` listens; beyond this host only with a certificate or behind a proxy";
     WORKER_ENABLED = "worker_enabled", "LANEWAY_WORKER_ENABLED", Switch, "true",

@@ -31,6 +31,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0019_layers.sql")),
     Migration::adds(include_str!("migrations/0020_firing.sql")),
     Migration::adds(include_str!("migrations/0021_not_before.sql")),
+    Migration::adds(include_str!("migrations/0022_oversize.sql")),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -20,6 +20,7 @@ mod listen;
 mod lock_order;
 mod maintenance;
 mod migrate;
+mod node_facts;
 mod operator;
 mod overview;
 mod password;

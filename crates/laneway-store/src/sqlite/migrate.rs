@@ -35,6 +35,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0019_layers.sql")),
     Migration::adds(include_str!("migrations/0020_firing.sql")),
     Migration::adds(include_str!("migrations/0021_not_before.sql")),
+    Migration::adds(include_str!("migrations/0022_oversize.sql")),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.

@@ -174,7 +174,10 @@ pub(in crate::sqlite) fn claim_level(txn: &Txn<'_>, first: &ClaimRef) -> Done<Ve
         return Ok(Vec::new());
     }
     let head = Arc::clone(&txn.head(first.run)?.head);
-    Ok(held.into_iter().map(|at| Claim { at, head: Arc::clone(&head), start_by: None }).collect())
+    Ok(held
+        .into_iter()
+        .map(|at| Claim { at, head: Arc::clone(&head), start_by: None, is_bound: false })
+        .collect())
 }
 
 pub(in crate::sqlite) fn advance(txn: &Txn<'_>, run: RunId, by: &str) -> Done<u32> {

@@ -9,6 +9,7 @@ mod access;
 mod admitting;
 mod ahead;
 mod audit;
+mod bound;
 mod bytes;
 mod cache;
 mod cancel;

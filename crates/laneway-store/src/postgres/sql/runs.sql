@@ -133,9 +133,9 @@ SELECT id FROM (
 ) AS unended ORDER BY no;
 
 -- name: runs_owned
--- Returns the runs of a session, and whether each is pinned and not quarantined.
+-- Returns the runs of a session, and whether each stays on its node and can be changed.
 -- Index: runs_owned.
-SELECT no, id, placement = 'pinned' AND NOT EXISTS (SELECT 1 FROM quarantine WHERE run_no = no) FROM runs WHERE owner = $1;
+SELECT no, id, placement <> 'local' AND NOT EXISTS (SELECT 1 FROM quarantine WHERE run_no = no) FROM runs WHERE owner = $1;
 
 -- name: runs_queued
 -- Returns the queued runs of a workflow, oldest first. Excludes runs with a later start time and

@@ -139,6 +139,10 @@ SELECT id, node FROM sessions WHERE id = ANY ($1);
 -- not wait for this lock.
 SELECT node, offer, is_draining FROM sessions WHERE id = $1 FOR NO KEY UPDATE;
 
+-- name: session_takes
+-- Returns which of these classes these sessions take, pair by pair. Uses the primary key.
+SELECT class, session FROM takers JOIN unnest($1, $2) AS wanted (class, session) USING (class, session);
+
 -- name: sessions
 -- Returns every session that the reaper has not removed, with its number of claims. Also returns
 -- whether its lease has expired, the age of its last renewal, and the length of its lease.

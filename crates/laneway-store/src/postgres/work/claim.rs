@@ -355,7 +355,8 @@ impl Asked {
             }
         };
         heads.insert(no, Arc::clone(&head));
-        self.read(&head, found, (13, 14, 16, 17))
+        let is_bound = found.try_get::<_, i64>(18)? < 0;
+        Ok(Claim { is_bound, ..self.read(&head, found, (13, 14, 16, 17))? })
     }
 
     /// Reads a claim. The tuple has the columns of position, attempt, generation, and of the
@@ -379,7 +380,8 @@ impl Asked {
         let at = read().map_err(|failure| failure.about(head.no, run))?;
         let left: Option<i64> = found.try_get(left)?;
         let left = left.map(|left| Duration::from_millis(u64::try_from(left).unwrap_or_default()));
-        Ok(Claim { at, head: Arc::clone(&head.head), start_by: left.map(|left| self.since + left) })
+        let start_by = left.map(|left| self.since + left);
+        Ok(Claim { at, head: Arc::clone(&head.head), start_by, is_bound: false })
     }
 
     /// A run that cannot be read is set aside, with what was taken of it; the others are given.

@@ -17,8 +17,8 @@ use laneway_core::time::Millis;
 use crate::child::parent_text;
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changes, Facts, Failures, Key, Outputs, Rows, RunRow, TaskRow, Touch, growth_text, levels_text,
-    pauses_text, unreadable, wait_text,
+    Changes, Facts, Failures, Key, LayerOnNode, Outputs, Rows, RunRow, TaskRow, Touch, growth_text,
+    levels_text, pauses_text, unreadable, wait_text,
 };
 use crate::model::{Deed, RunHead, Submission};
 use crate::postgres::fault::{Done, Failure};
@@ -553,6 +553,19 @@ impl Facts for Fresh {
 
     fn has_node(&mut self, class: i64) -> Done<bool> {
         Ok(self.taken.contains(&class))
+    }
+
+    // Nothing of a new run has been executed.
+    fn takes(&mut self, _: SessionId, _: i64) -> Done<bool> {
+        Ok(false)
+    }
+
+    fn class_of(&mut self, position: Position) -> Done<i64> {
+        Ok(self.row(position).class)
+    }
+
+    fn layers_on_nodes(&mut self) -> Done<Vec<LayerOnNode>> {
+        Ok(Vec::new())
     }
 
     fn outcome_of(&mut self, _: &ClaimRef) -> Done<Option<String>> {

@@ -43,7 +43,10 @@ async fn take(shelf: &Shelf, link: &Link, terms: Terms, first: ClaimRef) -> Done
     }
     let (job, terms) = (Job { seed, head: Arc::clone(&head) }, Terms { is_begun: true, ..terms });
     let (held, _) = on_run(shelf, link, terms, job, |keeper| keeper.claim_level(&first)).await?;
-    Ok(held.into_iter().map(|at| Claim { at, head: Arc::clone(&head.head), start_by: None }).collect())
+    Ok(held
+        .into_iter()
+        .map(|at| Claim { at, head: Arc::clone(&head.head), start_by: None, is_bound: false })
+        .collect())
 }
 
 pub(in crate::postgres) async fn advance(

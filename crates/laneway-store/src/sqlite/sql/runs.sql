@@ -113,9 +113,9 @@ WHERE is_visible = 1 AND (?1 IS NULL OR instr(?1, ' ' || status || ' ') > 0) AND
 ORDER BY no DESC LIMIT ?3;
 
 -- name: runs_bound
--- Returns pinned runs that a session owns. Excludes quarantined runs.
+-- Returns the runs that stay on the node of a session, except quarantined ones.
 -- Index: runs_owned.
-SELECT no FROM runs WHERE owner = ?1 AND placement = 'pinned' AND no NOT IN (SELECT run_no FROM quarantine);
+SELECT no FROM runs WHERE owner = ?1 AND placement <> 'local' AND no NOT IN (SELECT run_no FROM quarantine);
 
 -- name: runs_named
 -- Returns the same as `runs` for the runs of workflow ?2.

@@ -103,6 +103,10 @@ SELECT node, offer IS NOT NULL FROM sessions WHERE id = ?1;
 -- over.
 SELECT node, offer, is_draining FROM sessions WHERE id = ?1;
 
+-- name: session_takes
+-- Returns a row if a session takes tasks of a class. Uses the primary key.
+SELECT 1 FROM takers WHERE class = ?1 AND session = ?2;
+
 -- name: session_tally
 -- Returns the counters of a session, and whether it has a lease.
 SELECT tally, token IS NOT NULL FROM sessions WHERE id = ?1;

@@ -45,7 +45,8 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
             let at = ClaimRef { run, position, attempt, generation, session: ask.session };
             let left = next.start_by.map(|until| until.since(txn.now));
             let start_by = left.map(|left| Instant::now() + left);
-            claims.push(Claim { at, head: Arc::clone(&next.head.head), start_by });
+            let (head, is_bound) = (Arc::clone(&next.head.head), next.is_bound);
+            claims.push(Claim { at, head, start_by, is_bound });
         } else if ask.run.is_some() {
             break;
         }
@@ -84,6 +85,8 @@ struct Next {
     given_back: u32,
     start_by: Option<Millis>,
     is_available: bool,
+    /// Offered to the owner of its run alone.
+    is_bound: bool,
     /// Nothing of its last attempt is shown any more: the row has room for one story.
     is_clean: bool,
 }
@@ -113,7 +116,16 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
         }
         let head = if is_clean { Arc::clone(&head) } else { txn.head(txn.run_id(no)?)? };
         check_position(&head, position)?;
-        line.push(Next { head, position, attempt, given_back, start_by, is_available: true, is_clean });
+        line.push(Next {
+            head,
+            position,
+            attempt,
+            given_back,
+            start_by,
+            is_available: true,
+            is_bound: true,
+            is_clean,
+        });
     }
     let rest = ask.ahead.min(wanted - line.len());
     if rest > 0 {
@@ -127,6 +139,7 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
                 given_back: row.get(2)?,
                 start_by: None,
                 is_available: false,
+                is_bound: true,
                 is_clean: row.get(3)?,
             })
         })?;
@@ -167,12 +180,13 @@ fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
         let (later, pool) = (|rank: i64| rank.saturating_add(*delay), pool.as_deref());
         rooms.extend(pool.map(|pool| (pool, room)));
         rows.extend(
-            next.into_iter().map(|(rank, no, position, claims)| (later(rank), no, position, claims, pool)),
+            next.into_iter()
+                .map(|(rank, no, position, claims)| (later(rank), no, position, claims, pool, *class < 0)),
         );
     }
     rows.sort_unstable();
     if !rooms.is_empty() {
-        rows.retain(|(_, _, _, _, pool)| match pool.and_then(|pool| rooms.get_mut(pool)) {
+        rows.retain(|(_, _, _, _, pool, _)| match pool.and_then(|pool| rooms.get_mut(pool)) {
             None => true,
             Some(0) => false,
             Some(room) => {
@@ -183,10 +197,11 @@ fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
     }
     rows.truncate(wanted);
     let mut line = Vec::with_capacity(rows.len());
-    for (_, no, position, (attempt, given_back, start_by), _) in rows {
+    for (_, no, position, (attempt, given_back, start_by), _, is_bound) in rows {
         let head = txn.head(txn.run_id(no)?)?;
         check_position(&head, position)?;
-        line.push(Next { head, position, attempt, given_back, start_by, is_available: true, is_clean: true });
+        let (is_available, is_clean) = (true, true);
+        line.push(Next { head, position, attempt, given_back, start_by, is_available, is_bound, is_clean });
     }
     Ok(line)
 }
