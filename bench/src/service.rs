@@ -166,22 +166,12 @@ fn bare_submits(dir: &Path, window: Duration) -> Result<f64> {
         let (begun, mut count) = (Instant::now(), 0_u32);
         while begun.elapsed() < window {
             let submission = Submission {
-                plan: Arc::clone(&plan),
-                document: DOCUMENT.into(),
                 dir: "/".into(),
-                bundle: None,
                 params: serde_json::Map::new(),
                 max_parallel: 4,
-                session,
                 is_shared: true,
-                is_paused: false,
-                key: None,
                 by: "bench".into(),
-                origin: None,
-                parent: None,
-                no_cache: false,
-                end_by: None,
-                not_before: None,
+                ..Submission::new(Arc::clone(&plan), DOCUMENT.into(), session)
             };
             store.submit(submission).await?;
             count += 1;

@@ -34,22 +34,11 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
     let graph = Graph { shape: Shape::Flat(tasks), at_once: u32::try_from(tasks)? };
     let document = graph.laneway().replace("command: [/bin/true]", "function: noop");
     let submission = Submission {
-        plan: plan(&document)?,
-        document,
         dir: "/".to_owned(),
-        bundle: None,
-        params: Map::new(),
         max_parallel: u32::try_from(tasks)?,
-        session: sessions[0],
         is_shared: true,
-        is_paused: false,
-        key: None,
         by: "bench".to_owned(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-        end_by: None,
-        not_before: None,
+        ..Submission::new(plan(&document)?, document, sessions[0])
     };
     let run = hands[0].0.submit(submission).await?;
     let share = tasks.div_ceil(finishers);

@@ -95,22 +95,12 @@ impl Node {
         params: Map<String, Value>,
     ) -> Submission {
         Submission {
-            plan: Arc::clone(plan),
-            document: document.to_owned(),
             dir: "/".to_owned(),
-            bundle: None,
             params,
             max_parallel: u32::try_from(plan.workflow.steps.len()).unwrap_or(u32::MAX),
-            session: self.session,
             is_shared: true,
-            is_paused: false,
-            key: None,
             by: "bench".to_owned(),
-            origin: None,
-            parent: None,
-            no_cache: false,
-            end_by: None,
-            not_before: None,
+            ..Submission::new(Arc::clone(plan), document.to_owned(), self.session)
         }
     }
 

@@ -201,22 +201,11 @@ impl Home {
     fn submission(&self, plan: Plan, yaml: &str, max_parallel: u32) -> Result<Submission> {
         let dir = std::env::current_dir().context("no current directory")?;
         Ok(Submission {
-            plan: Arc::new(plan),
-            document: yaml.to_owned(),
             dir: dir.to_string_lossy().into_owned(),
-            bundle: None,
             params: serde_json::Map::new(),
             max_parallel,
-            session: self.session,
-            is_shared: false,
-            is_paused: false,
-            key: None,
             by: "bench".to_owned(),
-            origin: None,
-            parent: None,
-            no_cache: false,
-            end_by: None,
-            not_before: None,
+            ..Submission::new(Arc::new(plan), yaml.to_owned(), self.session)
         })
     }
 }

@@ -17,6 +17,7 @@ use crate::run_state::{RunState, TaskState};
 use crate::state::TaskStatus;
 use crate::time::Millis;
 
+mod bound;
 mod chain;
 mod items;
 mod parked;
@@ -26,6 +27,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+pub use bound::BoundWait;
 pub use chain::{Link, chain};
 pub use pool::{ImagePull, PoolHolder, PoolWait};
 pub use port::PortWait;
@@ -48,6 +50,9 @@ pub struct Cause {
     pub since: Option<String>,
     /// What would open it.
     pub opens: String,
+    /// The moment that opens it, if only time does.
+    #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub opens_at: Option<Millis>,
     /// One sentence with all of it.
     pub text: String,
 }
@@ -101,6 +106,8 @@ pub enum Waits {
     Port(PortWait),
     /// It needs a container of a pool.
     Pool(PoolWait),
+    /// Only one node may take it, because of the files that are there.
+    Bound(BoundWait),
 }
 
 impl Waits {
@@ -182,10 +189,13 @@ pub fn causes(
             (TaskStatus::Available | TaskStatus::Running, Some(Waits::Pool(wait))) if !is_interrupted => {
                 Some(wait.cause())
             }
+            (TaskStatus::Available, Some(Waits::Bound(wait))) => {
+                Some(wait.cause(plan.step(position), is_interrupted))
+            }
             (TaskStatus::Available, _) => Some(slot(plan.step(position), is_interrupted)),
             (TaskStatus::Parked, _) if plan.is_growing(position) => items::parked(state, task, &mut grown),
             (TaskStatus::Parked, _) => parked::cause(plan.step(position).wait()?, state.run, task),
-            (TaskStatus::Pending, None | Some(Waits::Port(_) | Waits::Pool(_)))
+            (TaskStatus::Pending, None | Some(Waits::Port(_) | Waits::Pool(_) | Waits::Bound(_)))
             | (
                 TaskStatus::Running
                 | TaskStatus::Succeeded
@@ -237,6 +247,7 @@ fn run_at(task: &TaskState) -> Cause {
     let why = task.detail.clone().or(task.reason.map(|reason| reason.to_string())).unwrap_or_default();
     Cause {
         opens: format!("at {moment}"),
+        opens_at: task.run_at,
         text: format!("waits until {moment} to be tried again (attempt {} ended with {why})", task.attempt),
         ..Cause::at(Gate::RunAt)
     }
@@ -247,6 +258,7 @@ fn not_before(step: &Step, until: Millis) -> Cause {
     Cause {
         gate: NOT_BEFORE,
         opens: format!("at {until}"),
+        opens_at: Some(until),
         text: format!("waits until {until} (`not_before: {written}`)"),
         ..Cause::at(Gate::RunAt)
     }
@@ -256,6 +268,7 @@ fn submitted_for_later(at: Millis) -> Cause {
     Cause {
         gate: NOT_BEFORE,
         opens: format!("at {at}"),
+        opens_at: Some(at),
         text: format!("its run {}", run_not_before(at)),
         ..Cause::at(Gate::MaxRuns)
     }
@@ -372,6 +385,7 @@ impl Cause {
             place: None,
             since: None,
             opens: String::new(),
+            opens_at: None,
             text: String::new(),
         }
     }

@@ -95,6 +95,11 @@ impl Class {
         Self::new([Engine::Function(POST.to_owned())].into())
     }
 
+    /// That of programs which ask for nothing else.
+    pub fn of_processes() -> Self {
+        Self::new([Engine::Process].into())
+    }
+
     /// Of a step by itself; `Plan::class_of` knows its pool as well.
     pub fn of(step: &Step) -> Self {
         let engine = match (&step.action, step.housing()) {

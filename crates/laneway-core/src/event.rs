@@ -129,6 +129,17 @@ pub struct LaneResult {
     pub success: bool,
 }
 
+/// What a step left that is too large to follow its run.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptFiles {
+    pub step: String,
+    /// Size of what the step saw of others and of what it changed.
+    pub bytes: u64,
+    /// `workspace_max_bytes` of the node.
+    pub limit: u64,
+}
+
 facts! {
     /// The closed set of facts of a run.
     pub enum Fact;
@@ -157,11 +168,15 @@ facts! {
     RunAdopted = "run_adopted" v 1 {
         node: String,
     }
-    /// A pinned run is kept on this node, which took its first task.
+    /// The run is kept on this node: it is pinned and the node took its first task, or `files` of
+    /// it are on this node alone.
     RunBound = "run_bound" v 1 {
         node: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<KeptFiles>,
     }
-    /// The node of a pinned run is gone: another one may take it, as a whole.
+    /// The node of a bound run is gone: other nodes may take its tasks, those of a pinned run one
+    /// node as a whole.
     RunReleased = "run_released" v 1 {
         node: String,
         /// What was available there and is pending again.
@@ -444,6 +459,7 @@ mod tests {
         ("run_started", 1, r#"{"node":"host:1"}"#),
         ("run_adopted", 1, r#"{"node":"host:2"}"#),
         ("run_bound", 1, r#"{"node":"host:1"}"#),
+        ("run_bound", 1, r#"{"node":"host:1","files":{"step":"large","bytes":3000000,"limit":1000000}}"#),
         ("run_released", 1, r#"{"node":"host:1","tasks":["test"]}"#),
         ("run_halted", 1, r#"{"closing":"halted","step":"test"}"#),
         ("run_canceling", 1, r#"{"closing":"canceled","by":"ada"}"#),

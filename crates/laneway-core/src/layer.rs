@@ -19,6 +19,15 @@ pub use encoding::{MAX_DEPTH, MAX_ENTRIES, ManifestError};
 /// Files up to this size are packed into the layer; larger ones are stored as blobs of their own.
 pub const MAX_PACKED_BYTES: u64 = 256 * 1024;
 
+/// Returns a size as people read it.
+pub fn readable_size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 10 << 20 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 10 << 10 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
 /// The changes of one layer, by path relative to the view.
 ///
 /// The ancestors of a path are entries as well, so that a layer says by itself what each directory

@@ -184,22 +184,16 @@ impl Starter {
             }
         };
         Ok(Ok(Submission {
-            document: found.document,
             dir: found.dir,
             bundle: found.bundle.filter(|_| !wanted.is_local),
             params,
             max_parallel: workflow.max_parallel.map_or(self.max_parallel, NonZeroU32::get),
-            session: self.session,
             is_shared: !wanted.is_local,
-            is_paused: false,
             key: Some(wanted.parent.key()),
             by: format!("run {}", wanted.parent.run.short()),
-            origin: None,
             parent: Some(wanted.parent.clone()),
             no_cache: wanted.no_cache,
-            end_by: None,
-            not_before: None,
-            plan: found.plan,
+            ..Submission::new(found.plan, found.document, self.session)
         }))
     }
 
@@ -369,22 +363,15 @@ mod tests {
         async fn submit(&self, document: &str, is_shared: bool) -> RunId {
             let source = Source::from_bytes("x.yaml", "x", document.as_bytes().to_vec()).expect("a text");
             let submission = Submission {
-                plan: Arc::new(definition::compile(&source).expect("a plan")),
-                document: document.to_owned(),
                 dir: "/tmp".to_owned(),
-                bundle: None,
-                params: Map::new(),
                 max_parallel: 4,
-                session: self.starter.session,
                 is_shared,
-                is_paused: false,
-                key: None,
                 by: "ada".to_owned(),
-                origin: None,
-                parent: None,
-                no_cache: false,
-                end_by: None,
-                not_before: None,
+                ..Submission::new(
+                    Arc::new(definition::compile(&source).expect("a plan")),
+                    document.to_owned(),
+                    self.starter.session,
+                )
             };
             self.starter.store.submit(submission).await.expect("a run")
         }

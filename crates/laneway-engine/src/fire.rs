@@ -179,22 +179,14 @@ impl Firer {
             Err(why) => return Ok(refused(workflow, why)),
         };
         let submission = Submission {
-            plan: Arc::clone(&armed.plan),
-            document: armed.document.clone(),
             dir: armed.known.dir.clone(),
             bundle: armed.known.bundle.clone(),
             params,
             max_parallel: workflow.max_parallel.map_or(self.max_parallel, std::num::NonZeroU32::get),
-            session: self.session,
             is_shared: true,
-            is_paused: false,
             key: Some(key),
             by: by.to_owned(),
-            origin: None,
-            parent: None,
-            no_cache: false,
-            end_by: None,
-            not_before: None,
+            ..Submission::new(Arc::clone(&armed.plan), armed.document.clone(), self.session)
         };
         match self.store.submit(submission).await {
             Ok(run) => Ok(started(workflow, run)),

@@ -10,6 +10,7 @@ use laneway_core::state::TaskStatus;
 use laneway_store::model::{RunView, Submission};
 use laneway_store::trigger::Firing;
 use laneway_store::{Error, Store};
+use laneway_torture::{Point, pass};
 
 /// Who runs their steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,26 +86,26 @@ async fn submit_some(
     let is_of_callbacks = which == Which::Callbacks;
     let key = format!("hooks of {} ({})", firing.end.run, firing.end.seq);
     let submission = Submission {
-        plan: Arc::new(plan),
-        document: store.document(&view.plan.version).await?,
         dir: view.dir.clone(),
         bundle: view.bundle.clone(),
         params: outcome(view, firing).params(view.state.params.clone()),
         max_parallel: if is_of_callbacks { MAX_PARALLEL_CALLBACKS } else { MAX_PARALLEL_STEPS },
-        session,
         is_shared: whose == Whose::Anybodys,
-        is_paused: false,
         key: Some(if is_of_callbacks { format!("{key} callbacks") } else { key }),
         by: "hooks".to_owned(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-        // The clock of a canceled run began with the cancel, and goes on for its steps. A callback ends with its retries,
+        // Steps of hooks share the clean-up clock of a canceled run. A callback ends with its retries,
         // whenever there is a node that sends it.
         end_by: view.state.clean_up_until.filter(|_| !is_of_callbacks),
-        not_before: None,
+        ..Submission::new(Arc::new(plan), store.document(&view.plan.version).await?, session)
     };
-    store.submit(submission).await.map(Some)
+    if is_of_callbacks {
+        pass(Point::CallbacksOwed);
+    }
+    let run = store.submit(submission).await?;
+    if is_of_callbacks {
+        pass(Point::CallbacksMade);
+    }
+    Ok(Some(run))
 }
 
 fn outcome(view: &RunView, firing: &Firing) -> Outcome {

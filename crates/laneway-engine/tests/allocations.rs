@@ -32,22 +32,11 @@ async fn allocations_per_task(tasks: usize) -> f64 {
     let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
     let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
     let submission = Submission {
-        plan,
-        document: yaml,
         dir: dir.path().to_str().expect("UTF-8").to_owned(),
-        bundle: None,
         params: serde_json::Map::new(),
         max_parallel: 8,
-        session,
-        is_shared: false,
-        is_paused: false,
-        key: None,
         by: "ada".into(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-        end_by: None,
-        not_before: None,
+        ..Submission::new(plan, yaml, session)
     };
     let run = store.submit(submission).await.expect("a run");
     let drive = Drive {

@@ -72,22 +72,11 @@ impl Setup {
         let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
         let max_parallel = plan.workflow.max_parallel.map_or(4, std::num::NonZeroU32::get);
         let submission = Submission {
-            plan,
-            document: yaml.to_owned(),
             dir: dir.path().to_str().expect("UTF-8").to_owned(),
-            bundle: None,
             params: serde_json::Map::new(),
             max_parallel,
-            session,
-            is_shared: false,
-            is_paused: false,
-            key: None,
             by: "ada".into(),
-            origin: None,
-            parent: None,
-            no_cache: false,
-            end_by: None,
-            not_before: None,
+            ..Submission::new(plan, yaml.to_owned(), session)
         };
         let run = store.submit(submission).await.expect("a run");
         Self { store, session, run, counts: Counts::default() }

@@ -18,7 +18,7 @@ use laneway_engine::function::{Call, Functions};
 use laneway_engine::worker::{Control, Counts, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, open};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 const ITEMS: u64 = 100_000;
 
@@ -45,22 +45,10 @@ async fn a_hundred_thousand_items_run_and_replay() {
     let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
     let session = store.register(NewSession::ephemeral("test:1", 32)).await.expect("a session");
     let submission = Submission {
-        plan: Arc::clone(&plan),
-        document: DOCUMENT.to_owned(),
         dir: dir.path().to_str().expect("UTF-8").to_owned(),
-        bundle: None,
-        params: Map::new(),
         max_parallel: 32,
-        session,
-        is_shared: false,
-        is_paused: false,
-        key: None,
         by: "ada".into(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-        end_by: None,
-        not_before: None,
+        ..Submission::new(Arc::clone(&plan), DOCUMENT.to_owned(), session)
     };
     let run = store.submit(submission).await.expect("a run");
     let (ran, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

@@ -1,13 +1,14 @@
-//! A whole copy of an embedded store as one file, and a store made of it again: the database as of one moment, logs and
-//! artifacts. A tar, so that anybody can look into it; whoever unpacks it trusts nothing of it.
+//! Backup of a whole embedded store to one file, and restore: the database as of one moment, logs
+//! and artifacts. The file is a tar, so that standard tools can read it. Restoring never trusts its
+//! content.
 //!
 //! ```text
-//!   backup.json         what it is, and who wrote it
+//!   backup.json         format, version of the writer, and instance
 //!   laneway.db          the database
-//!   logs/RUN/…          what attempts printed
-//!   artifacts/HASH      what they left behind
-//!   secret.key          only if somebody asked for it
-//!   complete            nothing; without it something is missing
+//!   logs/RUN/…          output of attempts
+//!   artifacts/HASH      files that attempts left
+//!   secret.key          only on request
+//!   complete            empty; an archive without it is incomplete
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -20,16 +21,16 @@ use laneway_core::id::RunId;
 use serde::{Deserialize, Serialize};
 use tar::{Archive, Builder, EntryType, Header};
 
+use crate::contract::Store;
 use crate::error::{Error, Result};
 use crate::sqlite::{beside, check_copy};
-use crate::store::Store;
 
 const MANIFEST: &str = "backup.json";
 const DATABASE: &str = "laneway.db";
 const SECRET_KEY: &str = "secret.key";
 const COMPLETE: &str = "complete";
 
-/// Which files an archive has. A program that knows less refuses it.
+/// Version of the archive format. A program rejects a newer one than it knows.
 const FORMAT: u32 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,13 +46,13 @@ pub struct Copied {
     pub bytes: u64,
     pub logs: u64,
     pub artifacts: u64,
-    /// Values that nobody can open without the key.
+    /// Secret values, which cannot be opened without the key.
     pub secrets: u64,
     pub has_secret_key: bool,
 }
 
-/// Writes a whole copy to a file that is not there yet, while work goes on. Nothing is removed meanwhile, so that what the
-/// database names is in it.
+/// Writes a whole copy to a file that does not exist yet, while work continues. Nothing is removed
+/// meanwhile, so that everything that the database names is in the copy.
 pub async fn write(store: &dyn Store, to: &Path, with_secret_key: bool) -> Result<Copied> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(Error::Exists { path: to.to_owned() });
@@ -91,7 +92,7 @@ struct Source {
 
 fn pack(source: &Source, part: &Path, manifest: &Manifest) -> io::Result<Copied> {
     let mut copied = Copied::default();
-    // Nobody else's: it has what steps printed.
+    // Private to the owner: it contains the output of steps.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part)?;
     let mut tar = Builder::new(file);
     let text = serde_json::to_vec_pretty(manifest)?;
@@ -100,7 +101,8 @@ fn pack(source: &Source, part: &Path, manifest: &Manifest) -> io::Result<Copied>
     for run in names(&source.dir.join("logs")).filter(|name| RunId::parse(name).is_some()) {
         for log in names(&source.dir.join("logs").join(&run)) {
             let name = Path::new("logs").join(&run).join(&log);
-            // One that is written to may grow, and be cut: what is read is what is told.
+            // A log in use may grow or be truncated: the size in the header is that of the bytes
+            // read.
             let mut bytes = Vec::new();
             File::open(source.dir.join(&name))?.read_to_end(&mut bytes)?;
             add(&mut tar, &name, bytes.len() as u64, bytes.as_slice())?;
@@ -138,29 +140,30 @@ fn add(tar: &mut Builder<File>, name: &Path, size: u64, content: impl Read) -> i
     tar.append_data(&mut header, name, content.take(size))
 }
 
-/// Unlike a rename, a link never replaces what somebody else has put there meanwhile.
+/// Links the file to its final path. Unlike a rename, a link never replaces a file that another
+/// process has created meanwhile.
 fn place(part: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(part, to)?;
     File::open(beside::parent(to))?.sync_all()
 }
 
-/// What was made of a copy.
+/// What was restored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Restored {
     pub runs: u64,
     pub logs: u64,
     pub artifacts: u64,
-    /// Named in the database, and not in the copy.
+    /// Named in the database, but not in the copy.
     pub missing: u64,
     pub secrets: u64,
     pub has_secret_key: bool,
 }
 
-/// Makes a store of a copy, at a path where there is none. All of it is looked at before anything is put in its place; the
-/// database comes last.
+/// Restores a copy to a path where no store is. Everything is checked before anything is put in
+/// place, and the database comes last.
 pub fn restore(from: &Path, store: &Path) -> Result<Restored> {
     let dir = beside::new_data_dir(store);
-    // A journal that is left of another database would be taken for this one's, and played into it.
+    // SQLite would replay a leftover journal of another database into this one.
     let journals = ["-wal", "-shm", "-journal"].map(|end| {
         let mut path = store.as_os_str().to_owned();
         path.push(end);
@@ -196,7 +199,7 @@ pub fn restore(from: &Path, store: &Path) -> Result<Restored> {
     restored
 }
 
-/// A directory without anything in it is in nobody's way.
+/// Returns whether something is at a path. An empty directory does not count.
 fn is_taken(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok() && (!path.is_dir() || names(path).next().is_some())
 }
@@ -255,7 +258,8 @@ fn unpack(from: &Path, fresh: &Path) -> Result<Restored> {
     Ok(restored)
 }
 
-/// What may be in one. Nothing else has a place, so that no name leads anywhere else.
+/// The parts of an archive. Every other name is rejected, so that no path leads out of the
+/// directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Manifest,
@@ -287,7 +291,7 @@ impl Part {
     }
 }
 
-/// Writes what is in an entry to a file that is not there yet. Gives its hash and its size.
+/// Writes an entry to a file that does not exist yet. Returns its hash and its size.
 fn take(entry: &mut impl Read, to: &Path) -> io::Result<(ContentHash, u64)> {
     if let Some(parent) = to.parent() {
         crate::private::create_dir_all(parent)?;
@@ -307,8 +311,9 @@ fn take(entry: &mut impl Read, to: &Path) -> io::Result<(ContentHash, u64)> {
     Ok((hasher.finish(), size))
 }
 
-/// A key that is there stays, since whatever else it opens would be lost without it; but beside another key the copy's secrets would
-/// be as good as gone, and nobody would know before a step needs one.
+/// Rejects a copy whose secret key differs from the existing one. The existing key stays, because
+/// other secrets would be lost without it. Beside another key the secrets of the copy would be
+/// unusable, and the first step that needs one would be the first to fail.
 fn check_key(fresh: &Path, dir: &Path) -> Result<()> {
     let read = |path: PathBuf| match fs::read(&path) {
         Ok(key) => Ok(Some(key)),
@@ -327,12 +332,12 @@ fn check_key(fresh: &Path, dir: &Path) -> Result<()> {
 fn settle(fresh: &Path, dir: &Path, store: &Path) -> io::Result<()> {
     for name in ["logs", "artifacts"] {
         if fresh.join(name).exists() {
-            // What is there is empty.
+            // An existing directory is empty.
             let _ = fs::remove_dir(dir.join(name));
             fs::rename(fresh.join(name), dir.join(name))?;
         }
     }
-    // One that is there is the same.
+    // An existing key is equal.
     if fresh.join(SECRET_KEY).exists() && !dir.join(SECRET_KEY).exists() {
         fs::rename(fresh.join(SECRET_KEY), dir.join(SECRET_KEY))?;
     }

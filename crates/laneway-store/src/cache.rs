@@ -1,5 +1,6 @@
-//! Results that steps take instead of being executed again: the words of the verbs that keep and find them. What a key is made of is
-//! core's (`cache.rs` there). `docs/design/cache.md` says why.
+//! Stored results that steps reuse instead of running again: inputs and outputs of the verbs. The
+//! store never computes a key: `laneway_core::cache` decides what it is made of. See
+//! `docs/design/cache.md`.
 
 use std::time::Duration;
 
@@ -12,52 +13,52 @@ use serde_json::{Map, Value};
 use crate::layer::NewLayer;
 use crate::model::Artifact;
 
-/// Results of a step that a key which is not there is compared with, the newest.
+/// Number of newest results of a step that a key without a result is compared with.
 pub(crate) const COMPARED: i64 = 8;
 
-/// Results that one transaction forgets.
+/// Maximum number of results that one transaction removes.
 pub(crate) const FORGOTTEN: usize = 200;
 
-/// A key that somebody looks for.
+/// A lookup of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     pub workflow: String,
     pub step: String,
     pub key: ContentHash,
-    /// How old a result may be, by the store's clock.
+    /// Maximum age of a result, by the store's clock.
     pub ttl: Option<Duration>,
 }
 
-/// What became of a look.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     Hit(Box<Hit>),
-    /// The very key, and too old.
+    /// A result of this key, older than `ttl`.
     Expired {
         run: RunId,
         recorded_at: Millis,
     },
-    /// Another one: what is kept of the step, newest first.
+    /// No result of this key: the stored results of the step, newest first.
     Others(Vec<Recorded>),
 }
 
-/// A result that was recorded before.
+/// A stored result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub key: ContentHash,
-    /// The run that recorded it; it may be gone.
+    /// The run that recorded it. It may have been removed.
     pub from: RunId,
     pub recorded_at: Millis,
     pub exit_code: Option<i32>,
     pub output: Map<String, Value>,
-    /// By name.
+    /// In the order of names.
     pub artifacts: Vec<Artifact>,
-    /// What it changed in its view of the files, if that was a view.
+    /// Changes in its view of the files, if it had a view.
     pub layer: Option<Box<NewLayer>>,
 }
 
 impl Hit {
-    /// What people are told of a task that took it.
+    /// Returns the text for a task that reused this result.
     pub(crate) fn detail(&self) -> String {
         format!("the result of run {} of {}", self.from.short(), self.recorded_at)
     }
@@ -74,14 +75,14 @@ pub struct NewResult {
     pub took: Duration,
     pub exit_code: Option<i32>,
     pub output: Map<String, Value>,
-    /// They must be kept already.
+    /// They must be stored already.
     pub artifacts: Vec<Artifact>,
-    /// It must be in the store.
+    /// It must be stored already.
     pub layer: Option<Box<NewLayer>>,
 }
 
 impl NewResult {
-    /// What it takes up: its files, its output and what its key is made of.
+    /// Returns its size in bytes: its files, its output and the parts of its key.
     pub(crate) fn bytes(&self, output: Option<&str>, parts: &str) -> i64 {
         let files: u64 = self.artifacts.iter().map(|artifact| artifact.size).sum();
         let layer = self.layer.as_ref().map_or(0, |layer| layer.bytes);
@@ -90,14 +91,14 @@ impl NewResult {
     }
 }
 
-/// Why an attempt was executed.
+/// Why an attempt ran although its step has a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missed {
     pub attempt: u32,
     pub miss: Miss,
 }
 
-/// A result as it is listed.
+/// A result for lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultView {
     pub key: ContentHash,
@@ -105,34 +106,35 @@ pub struct ResultView {
     pub step: String,
     pub run: RunId,
     pub recorded_at: Millis,
-    /// What it took to make it, and what each hit saves.
+    /// Time that its attempt took, and that each hit saves.
     pub took_ms: u64,
     pub bytes: u64,
-    /// Best effort: one may be missing.
+    /// Best effort: a hit may be missing.
     pub hits: u64,
     pub last_used_at: Millis,
 }
 
-/// A result as a place in their list, behind which others stand.
+/// A position in the list of results: the last one that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
     pub last_used_at: Millis,
     pub key: ContentHash,
 }
 
-/// Which results are meant: all, or those of a workflow, or of a step.
+/// Selects results: all, those of a workflow, or those of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Which {
     pub workflow: Option<String>,
     pub step: Option<String>,
 }
 
-/// How many results are kept. `None` is all of them; what any of both lets go goes.
+/// The retention of results. `None` keeps all of them. A result goes as soon as either bound
+/// releases it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeepResults {
-    /// For so long after they were recorded or last taken.
+    /// Time since the result was recorded or last reused.
     pub for_: Option<Duration>,
-    /// So many bytes; those that were used longest ago go first.
+    /// Total size in bytes. The least recently used results go first.
     pub bytes: Option<u64>,
 }
 
@@ -142,11 +144,11 @@ impl KeepResults {
     }
 }
 
-/// Results that went.
+/// Results that were removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Forgotten {
     pub results: u64,
-    /// Files among it go with the next sweep, unless something else refers to them.
+    /// Files among these bytes go with the next sweep, unless something else refers to them.
     pub bytes: u64,
 }
 
@@ -157,10 +159,11 @@ impl Forgotten {
     }
 }
 
-/// One that may go: its key, what it takes up, and when it was last used.
+/// A removable result: its key, its size in bytes, and when it was last used.
 pub(crate) type Unused = (String, u64, i64);
 
-/// Which of those that were used longest ago go, of a `total` of bytes.
+/// Returns which results to remove. `total` is the size of all results, in bytes. `unused` is in
+/// the order of last use, the oldest first.
 pub(crate) fn beyond(keep: KeepResults, now: Millis, total: u64, unused: &[Unused]) -> Vec<&Unused> {
     let cutoff = keep.for_.map_or(i64::MIN, |span| now.before(span).0);
     let mut left = total;
@@ -173,7 +176,7 @@ pub(crate) fn beyond(keep: KeepResults, now: Millis, total: u64, unused: &[Unuse
     unused.iter().take_while(goes).collect()
 }
 
-/// What is stored of a miss.
+/// Returns the stored form of a miss.
 pub(crate) fn miss_text(miss: &Miss) -> String {
     serde_json::to_string(miss).expect("texts and numbers")
 }

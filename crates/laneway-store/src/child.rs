@@ -1,4 +1,5 @@
-//! What the store keeps of runs that steps start: which are to be started. Who starts them is the engine's. docs/design/children.md.
+//! Runs that steps start: which of them the store still wants, and their stored forms. The store
+//! never starts one: the engine does. See `docs/design/children.md`.
 
 use laneway_core::child::{ChildEnd, Parent};
 use laneway_core::id::{RunId, SessionId};
@@ -11,69 +12,69 @@ use crate::error::{Error, Result};
 use crate::keeper::unreadable;
 use crate::model::{About, Finding, RunHead, Severity};
 
-/// A run that a step waits for, and that nobody has started yet.
+/// A run that a step waits for, and that no node has started yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedRun {
-    /// What the run is to be told of who starts it.
+    /// The parent to record in the run.
     pub parent: Parent,
     /// A name that was applied, or a file below the directory of the parent.
     pub workflow: String,
     pub params: Map<String, Value>,
-    /// The run that the step had started before, which is to go on instead.
+    /// The run that the step started before, to reopen instead.
     pub again: Option<RunId>,
-    /// Whether the parent is local to its owner: then this one is as well.
+    /// The parent is local to its owner. This run is then local as well.
     pub is_local: bool,
-    /// Whether the parent takes no results of before: then this one does not either.
+    /// The parent reuses no stored results. This run then reuses none either.
     pub no_cache: bool,
 }
 
-/// Which wanted runs are asked for.
+/// Selects wanted runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanting {
-    /// Who asks: those of its own local runs are among them.
+    /// The calling session. Runs wanted by its own local runs are included.
     pub session: SessionId,
-    /// Without those of shared runs, which others start.
+    /// Leaves out those of shared runs, which other nodes start.
     pub is_own_only: bool,
-    /// Those behind this place.
+    /// Only those after this place.
     pub after: Option<WantedPlace>,
     pub limit: usize,
 }
 
 impl Wanting {
-    /// The first of all that a node may start.
+    /// Returns a request for the first page of all that a node may start.
     pub fn first(session: SessionId, limit: usize) -> Self {
         Self { session, is_own_only: false, after: None, limit }
     }
 }
 
-/// A place among wanted runs, in their order.
+/// A position in the order of wanted runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WantedPlace {
     pub(crate) run_no: i64,
-    /// As it is stored, which may be anything.
+    /// As stored: any number, because the row may be unreadable.
     pub(crate) position: i64,
 }
 
-/// Wanted runs, in their order.
+/// A page of wanted runs, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedPage {
     pub runs: Vec<WantedRun>,
-    /// Where it ends, if there may be more behind it.
+    /// The last place of this page, if more may follow.
     pub end: Option<WantedPlace>,
 }
 
-/// What became of a run that was to go on.
+/// The result of reopening a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resumed {
-    /// It goes on, or nobody waits for it any more.
+    /// It continues, or no step waits for it any more.
     Done,
-    /// It was removed: another one is to be started.
+    /// It was removed. The caller starts another one.
     Gone,
-    /// Other runs of its workflow are in the way now.
+    /// Other runs of its workflow use all places of `max_runs` now.
     NoRoom,
 }
 
-/// A run that is to end, because the task that waits for it is to.
+/// A child that must end because the task that waits for it must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ToStop {
     pub(crate) child: RunId,
@@ -82,13 +83,14 @@ pub(crate) struct ToStop {
 }
 
 impl ToStop {
-    /// What the task is told of a child that is away, and can be told nothing itself: it ends without it.
+    /// Returns the end that the task gets when its child is gone or in quarantine: the task ends
+    /// without waiting for it.
     pub(crate) fn away(&self) -> ChildEnd {
         ChildEnd { run: self.child, status: RunStatus::Canceled, reason: None, output: None }
     }
 }
 
-/// A wanted run, as it is stored.
+/// The row of a wanted run.
 #[derive(Debug)]
 pub(crate) struct WantedRow {
     pub(crate) position: Position,
@@ -122,16 +124,16 @@ impl WantedRow {
     }
 }
 
-/// For how long nothing is wrong with a run that is to be started: nodes look every five seconds.
+/// A wanted run is normal for this long, in milliseconds: nodes poll every five seconds.
 pub(crate) const SLOW_MS: i64 = 60_000;
 
-/// One that nobody has started for longer than that, or that no step waits for.
+/// A wanted run that was not started within `SLOW_MS`, or that no step waits for.
 #[derive(Debug)]
 pub(crate) struct Unstarted {
     pub(crate) run: RunId,
     pub(crate) step: String,
     pub(crate) workflow: String,
-    /// Whether it is one of before, which is to go on.
+    /// It is an earlier run to reopen.
     pub(crate) is_again: bool,
     pub(crate) is_local: bool,
     pub(crate) is_unwanted: bool,
@@ -163,22 +165,22 @@ impl Unstarted {
     }
 }
 
-/// A parent as it is stored: nothing for none.
+/// Returns the stored form of a parent, or `None` without one.
 pub(crate) fn parent_text(parent: Option<&Parent>) -> Option<String> {
     parent.map(|parent| serde_json::to_string(parent).expect("texts and numbers"))
 }
 
-/// `None` for what this program would not have written.
+/// Parses a stored parent. Returns `None` for text that this program would not have written.
 pub(crate) fn read_parent(text: &str) -> Option<Parent> {
     serde_json::from_str(text).ok()
 }
 
-/// Who lets a child go on, or end.
+/// Returns the name of the actor that reopens or ends a child.
 pub(crate) fn by(parent: &Parent) -> String {
     format!("run {}", parent.run.short())
 }
 
-/// What the steps of a run have put out, by name.
+/// Returns the outputs of the steps of a run, by name.
 pub(crate) fn outputs_of(plan: &Plan, rows: Vec<(Position, String)>) -> Result<Map<String, Value>> {
     let mut outputs = Map::new();
     for (position, text) in rows {

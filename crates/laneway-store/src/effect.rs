@@ -1,4 +1,5 @@
-//! Durable effects as the verbs speak of them (docs/design/effects.md). What a record means is core's to say (`effect.rs`).
+//! Durable effects: inputs and outputs of the verbs, and the stored row. The meaning of a record is
+//! decided by `laneway_core::effect`, never here. See `docs/design/effects.md`.
 
 use laneway_core::effect::{EffectId, EffectStatus, OnUnknown, Standing};
 use laneway_core::id::SessionId;
@@ -6,43 +7,45 @@ use laneway_core::time::Millis;
 
 use crate::fence::ClaimRef;
 
-/// Who is about to run an effect.
+/// An execution of an effect that is about to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEffect {
     pub id: EffectId,
-    /// Made by whoever runs it, another one each time; asked again with the same it is told the same.
+    /// Made by the caller, unique to each execution. A repeated request with the same value gets
+    /// the same answer.
     pub execution: String,
     pub on_unknown: OnUnknown,
     /// An earlier execution of this attempt that is known to be gone: its process is dead.
     pub gone: Option<String>,
 }
 
-/// What is to be done about it.
+/// What the caller must do about the effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
-    /// It is recorded that it begins: run it, and say what became of it. Its token is the same in every attempt, and no other effect
-    /// has it. Its fence is the fencing token of the claim, if the step has a lock.
+    /// Recorded as begun: execute it, and report its outcome. The token is the same in every
+    /// attempt, and unique to this effect. The fence is the fencing token of the claim, if the step
+    /// has a lock.
     Run { token: String, fence: Option<u64> },
     /// It has happened.
     Recorded(EffectResult),
-    /// Another execution of the same attempt is at it.
+    /// Another execution of the same attempt is in progress.
     Taken { execution: String },
-    /// It was started, and nobody knows whether it happened. Nothing was changed.
+    /// It began, and whether it happened is unknown. Nothing was changed.
     Unknown { attempt: u32, started_at: Millis },
-    /// The attempt is to be stopped: nothing more begins in it.
+    /// The attempt must stop: no further effect begins in it.
     Stopping,
     /// The claim is no longer current, or its session is over. Nothing was changed.
     ClaimLost,
 }
 
-/// What an effect left behind, the same for everybody who asks for it.
+/// What an effect left behind. Every caller gets the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EffectResult {
     pub exit_code: i32,
     pub stdout: Vec<u8>,
-    /// What it wrote to `$LANEWAY_OUTPUT`, as it is.
+    /// What it wrote to `$LANEWAY_OUTPUT`, unchanged.
     pub output: String,
-    /// Why stdout and output are not here, although it has happened.
+    /// Why stdout and output are missing, although it has happened.
     pub lacks: Option<String>,
 }
 
@@ -51,28 +54,28 @@ pub struct EffectResult {
 pub struct EffectEnd {
     pub id: EffectId,
     pub execution: String,
-    /// Done or failed. Of what failed nothing is kept but its exit code.
+    /// Done or failed. Of a failed one only the exit code is kept.
     pub status: EffectStatus,
     pub result: EffectResult,
     pub took_ms: Option<u64>,
 }
 
-/// What a person says of an effect.
+/// An operator's statement about an effect whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settlement {
-    /// It has happened: the step gets an empty result, and never runs it.
+    /// It has happened: the step gets an empty result, and never executes it.
     Done,
-    /// It has not, or is to happen again: whoever asks next runs it.
+    /// It has not happened, or must happen again: the next request executes it.
     Again,
 }
 
-/// An effect, as people see it: without what it printed.
+/// An effect for display, without its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectView {
     pub step: String,
     pub id: EffectId,
     pub status: EffectStatus,
-    /// Whether nobody runs it any more, and nobody knows whether it happened.
+    /// Its execution is gone, and whether it happened is unknown.
     pub is_unknown: bool,
     pub attempt: u32,
     pub started_at: Millis,
@@ -85,7 +88,7 @@ pub struct EffectView {
     pub settled_by: Option<String>,
 }
 
-/// The row that is there.
+/// The stored row of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EffectRow {
     pub(crate) status: EffectStatus,
@@ -93,7 +96,7 @@ pub(crate) struct EffectRow {
     pub(crate) session: SessionId,
     pub(crate) execution: String,
     pub(crate) started_at: Millis,
-    /// What services know it by.
+    /// The token that external services know it by.
     pub(crate) token: Option<String>,
 }
 
@@ -107,12 +110,13 @@ impl EffectRow {
     }
 }
 
-/// What a keeper made of a wish to begin. What it says is written or read by the store, in the same transaction.
+/// A keeper's decision about a request to begin. The store writes or reads accordingly, in the same
+/// transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decided {
-    /// Write the row with this token, under the claim, then this is the answer.
+    /// Write the row with this token, under the claim. Then return this answer.
     Write(Begun, String),
-    /// Read the result.
+    /// Return the stored result.
     Read,
     Answer(Begun),
 }

@@ -1,4 +1,6 @@
-//! What a store can refuse. The message names the object; `hint` says what to do next.
+//! Errors of a store. The message names the object, and `hint` proposes what to do next. The
+//! predicates at the end classify errors for retries and for quarantine. See
+//! `docs/design/faults.md`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    // ---- the store cannot be used ----
+    // ---- the store is unusable ----
     #[error("there is no store at {}", path.display())]
     Missing { path: PathBuf },
     #[error("{} is not a Laneway store", path.display())]
@@ -48,7 +50,7 @@ pub enum Error {
     Unreadable { what: String, why: String },
     #[error("event {seq} of {of} cannot be read: {why}")]
     UnreadableEvent { of: Teller, seq: u64, why: String },
-    /// In the quarantine: nothing of the run is claimed, promoted or changed until it is released.
+    /// In quarantine: nothing of the run is claimed, promoted or changed until it is released.
     #[error("run {run} is set aside: a stored {what} cannot be read: {why}")]
     SetAside { run: String, what: String, why: String },
     #[error("the store was closed: {why}")]
@@ -65,10 +67,11 @@ pub enum Error {
     NoDatabase { address: String, database: String },
     #[error("{address} is Postgres {found}; {wanted} or newer is needed")]
     OldPostgres { address: String, found: String, wanted: u32 },
-    /// Nothing of what was asked has been kept.
+    /// Nothing of the request was kept.
     #[error("the connection to {address} was lost: {why}")]
     Disconnected { address: String, why: String },
-    /// The answer to a commit did not come. Whoever asks again finds out: verbs may be said twice.
+    /// The response to a commit was lost. The caller finds out by repeating the request: verbs may
+    /// be repeated.
     #[error(
         "the connection to {address} was lost during a commit, and whether that was kept is not known: {why}"
     )]
@@ -88,7 +91,7 @@ pub enum Error {
     #[error("{} cannot take part in the move: {why}", path.display())]
     CannotMove { path: PathBuf, why: String, advice: String },
 
-    // ---- what was asked cannot be done ----
+    // ---- the request is rejected ----
     #[error("there is no run `{name}`")]
     NoSuchRun { name: String },
     #[error("`{name}` names more than one run: {}", candidates.join(", "))]
@@ -190,7 +193,7 @@ pub enum Error {
     Illegal(#[from] Illegal),
 }
 
-/// Who tells events. Each numbers its own.
+/// A source of events. Each numbers its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Teller {
     Run(RunId),
@@ -208,8 +211,11 @@ impl fmt::Display for Teller {
     }
 }
 
-/// Of a list of which something cannot be read the rest is done all the same: the first such error is kept for the end of the list, and
-/// any other ends it.
+/// Processes one result of a list of which some parts may be unreadable, so that the rest is still
+/// processed. Keeps the first such error in `kept` for the end of the list.
+///
+/// # Errors
+/// Returns any other error at once.
 pub(crate) fn put_off<T>(kept: &mut Result<()>, done: Result<T>) -> Result<Option<T>> {
     match done {
         Ok(done) => Ok(Some(done)),
@@ -223,7 +229,7 @@ pub(crate) fn put_off<T>(kept: &mut Result<()>, done: Result<T>) -> Result<Optio
     }
 }
 
-/// Who needs a limit.
+/// Describes what uses a limit.
 fn limit_use(held: u32, waiting: u32, run: Option<RunId>) -> String {
     match (held, waiting, run) {
         (0, 0, Some(run)) => format!("run {} has not ended and names it", run.short()),
@@ -231,7 +237,7 @@ fn limit_use(held: u32, waiting: u32, run: Option<RunId>) -> String {
     }
 }
 
-/// What goes on of a workflow.
+/// Describes what uses a workflow.
 fn workflow_use(runs: u64, triggers: u64) -> String {
     let runs = match runs {
         0 => None,
@@ -246,13 +252,13 @@ fn workflow_use(runs: u64, triggers: u64) -> String {
     runs.into_iter().chain(triggers).collect::<Vec<_>>().join(", and ")
 }
 
-/// Why it ended so, in brackets.
+/// Returns the reason in brackets, after a space.
 fn because(why: Option<Reason>) -> String {
     why.map(|why| format!(" ({why})")).unwrap_or_default()
 }
 
 impl Error {
-    /// What cannot be read, and why, for the quarantine.
+    /// Returns what is unreadable, and why, for the quarantine.
     pub(crate) fn in_two(&self) -> (String, String) {
         match self {
             Self::Unreadable { what, why } => (what.clone(), why.clone()),
@@ -260,7 +266,7 @@ impl Error {
         }
     }
 
-    /// What to do next, where there is something.
+    /// Returns what to do next, if there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Missing { .. } => {
@@ -427,8 +433,8 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed later without anybody changing it: the caller keeps its result and
-    /// asks again.
+    /// Returns whether the same call may succeed later without any repair. The caller keeps its
+    /// result and retries.
     pub fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -442,8 +448,9 @@ impl Error {
         )
     }
 
-    /// Whether it is about something that is stored and is not what the program can have written there. To ask again gives the
-    /// same answer until somebody mends it, so that whoever works for many runs goes on with the others meanwhile.
+    /// Returns whether the error is about stored data that this program cannot have written. A
+    /// retry fails in the same way until an operator repairs it. A caller that works for many runs
+    /// therefore continues with the others.
     pub fn is_about_what_is_stored(&self) -> bool {
         matches!(
             self,
@@ -451,12 +458,12 @@ impl Error {
                 | Self::UnreadableEvent { .. }
                 | Self::SetAside { .. }
                 | Self::Illegal(_)
-                // A row that is in the way is refused in the words of the database.
+                // The database reports a row in the way in its own words.
                 | Self::Postgres { .. }
         )
     }
 
-    /// Whether the store as a whole is out of use, as opposed to a request that it refuses.
+    /// Returns whether the store as a whole is unusable, as opposed to a rejected request.
     pub fn is_about_the_store(&self) -> bool {
         matches!(
             self,

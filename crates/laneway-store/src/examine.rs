@@ -1,5 +1,7 @@
-//! What both databases are asked alike. One run against itself, once everything of it could be read: does its history tell what is
-//! stored, do its counters count right; that is pure. And what is no run's, through the same questions as those of who depends on it.
+//! Checks that both databases share. A run is checked against itself once all of it is readable:
+//! its history must match its rows, and its counters must be right. That part is pure. Rows that
+//! belong to no run are checked through the queries that other readers use. See
+//! `docs/design/faults.md`.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +13,16 @@ use laneway_core::reason::Reason;
 use laneway_core::run_state::{self, RunState, TaskState};
 use laneway_core::state::TaskStatus;
 
+use crate::contract::Store;
 use crate::error::{Error, Result, Teller};
 use crate::keeper::Settled;
 use crate::model::{About, Finding, Severity};
-use crate::store::Store;
 
-/// Events that are looked at at a time.
+/// Number of events to read at a time.
 const PAGE: usize = 1000;
 
-/// What cannot be read of what is no run's. A question that is not answered at all is answered to nobody else either, who is told why.
+/// Returns what is unreadable and belongs to no run. Skips a query that fails as a whole: it fails
+/// for every other caller too, with its reason.
 pub(crate) async fn of_no_run(store: &dyn Store) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Ok(due) = store.due(usize::MAX).await {
@@ -38,7 +41,7 @@ pub(crate) async fn of_no_run(store: &dyn Store) -> Vec<Finding> {
     found
 }
 
-/// Events that cannot be read.
+/// Adds a finding for each unreadable event.
 async fn gaps(store: &dyn Store, of: Teller, found: &mut Vec<Finding>) {
     let mut after = 0;
     loop {
@@ -76,7 +79,7 @@ pub(crate) fn unfit(run: RunId, what: &str, why: String) -> Error {
     Error::Unreadable { what: format!("{what} of run {}", run.short()), why }
 }
 
-/// Where the history and the stored state part, if they do.
+/// Returns where the history and the stored state differ, if they do.
 pub(crate) fn parts_from(state: &RunState, events: &[Event]) -> Option<String> {
     let gap = events.iter().zip(1..).find(|(event, number)| event.seq != *number);
     if let Some((event, number)) = gap {
@@ -100,7 +103,7 @@ pub(crate) fn parts_from(state: &RunState, events: &[Event]) -> Option<String> {
     }
 }
 
-/// The words of an attempt's record that nobody knows.
+/// Returns which word of an attempt's record is unknown, if any.
 pub(crate) fn unknown_word(outcome: &str, reason: Option<&str>) -> Option<String> {
     if !["succeeded", "failed", "canceled", "lost", "returned"].contains(&outcome) {
         return Some(format!("`{outcome}` is not known"));
@@ -111,7 +114,7 @@ pub(crate) fn unknown_word(outcome: &str, reason: Option<&str>) -> Option<String
     }
 }
 
-/// Counters that differ from a count of what they stand for.
+/// Returns the counters that differ from a new count.
 pub(crate) fn miscounts(
     plan: &Plan,
     state: &RunState,
@@ -140,7 +143,7 @@ pub(crate) fn miscounts(
         let of_step = |task: &&TaskState| task.item.as_ref().is_some_and(|item| item.of == *name);
         let counted = tally(state.tasks.iter().filter(of_step));
         let found = sets.get(&(set as usize)).copied().unwrap_or_default();
-        // Those that are yet to be tasks count as long as they are to be.
+        // Items that are not tasks yet count as long as they will become tasks.
         let (least, most) = (counted.unsettled, counted.unsettled + (items.total - items.added));
         let is_right = (least..=most).contains(&found.unsettled);
         if !is_right || (Counts { unsettled: counted.unsettled, ..found }) != counted {
@@ -151,7 +154,8 @@ pub(crate) fn miscounts(
 }
 
 fn count(state: &RunState, needs: &[Position]) -> Counts {
-    // A plan refers to its own steps, and there are as many tasks as steps: whoever read the state saw to it.
+    // Cannot panic: a plan refers to its own steps only, and reading the state checked that each
+    // has a task.
     tally(needs.iter().map(|need| &state.tasks[*need as usize]))
 }
 

@@ -1,8 +1,10 @@
-//! The lease of a session on one host: `sessions/<id>.lease`, a line that its process rewrites while it runs.
-//! It lies outside of the database, so that a busy writer never looks frozen. A session is *condemned* by
-//! renaming the file to `sessions/<id>.over`: from then on it cannot be renewed, its node starts no warden for
-//! it, and it is dead as soon as its warden is gone. Condemning is final, so whoever loses a race against it
-//! (a process that thaws) finds out at its next renewal. docs/design/store.md, "Who is alive".
+//! The lease of a session on one host: `sessions/<id>.lease`, a line that its process rewrites. It
+//! is never in the database, so that a busy writer never appears frozen.
+//!
+//! A session is *condemned* by renaming the file to `sessions/<id>.over`. From then on it cannot be
+//! renewed, and its node starts no warden for it. It is dead as soon as its warden is gone.
+//! Condemning is final: a process that thaws too late learns of it at its next renewal. See
+//! `docs/design/store.md`, "Who is alive".
 
 use std::fs::{self, File};
 use std::io;
@@ -17,7 +19,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::model::Lease;
 use crate::private;
 
-/// The lease file of a session; there is none once the session is condemned or over.
+/// Returns the path of a session's lease file. The file is gone once the session is condemned or
+/// over.
 pub fn lease_path(store_dir: &Path, session: SessionId) -> PathBuf {
     store_dir.join("sessions").join(format!("{session}.lease"))
 }
@@ -25,7 +28,7 @@ pub fn lease_path(store_dir: &Path, session: SessionId) -> PathBuf {
 /// Ends a lease for good. Returns `false` if it was over before.
 ///
 /// # Errors
-/// If the file cannot be renamed: then the session is not condemned.
+/// Fails if the file cannot be renamed. The session is then not condemned.
 pub fn condemn(lease: &Path) -> io::Result<bool> {
     match fs::rename(lease, lease.with_extension("over")) {
         Ok(()) => Ok(true),
@@ -34,7 +37,8 @@ pub fn condemn(lease: &Path) -> io::Result<bool> {
     }
 }
 
-/// The moment by a clock that all processes of the host share and that stands still while the machine sleeps.
+/// Returns the time of a clock that all processes of the host share. It stands still while the
+/// machine sleeps.
 pub fn monotonic_time() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::new(
@@ -52,8 +56,8 @@ pub struct LeaseFile {
 }
 
 impl LeaseFile {
-    /// Makes the file and renews the lease for the first time. With `expires` the session loses its tasks when
-    /// it is not renewed for `lease.ttl`.
+    /// Creates the file and renews the lease for the first time. With `expires` the session loses
+    /// its tasks if it is not renewed for `lease.ttl`.
     pub(crate) fn create(path: &Path, lease: Lease, expires: bool) -> io::Result<Self> {
         let file = private::options().write(true).create_new(true).open(path)?;
         let record = LeaseRecord {
@@ -65,7 +69,7 @@ impl LeaseFile {
             expires,
             boot: boot_id(),
         };
-        // Absolute, because the warden, which reads it too, works elsewhere.
+        // Absolute: the warden reads it too, and runs in another directory.
         let lease = Self { path: std::path::absolute(path)?, file, record };
         lease.renew()?;
         Ok(lease)
@@ -75,15 +79,15 @@ impl LeaseFile {
         &self.path
     }
 
-    /// Whether the session loses its tasks when it is not renewed.
+    /// Returns whether the session loses its tasks if it is not renewed.
     pub fn expires(&self) -> bool {
         self.record.expires
     }
 
-    /// Says that the process runs. Returns `false` if the session is condemned or over.
+    /// Renews the lease. Returns `false` if the session is condemned or over.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn renew(&self) -> io::Result<bool> {
         if self.is_over() {
             return Ok(false);
@@ -93,13 +97,13 @@ impl LeaseFile {
         Ok(true)
     }
 
-    /// Whether the session is condemned or over: nothing may run under it any more.
+    /// Returns whether the session is condemned or over. Nothing may run under it any more.
     pub fn is_over(&self) -> bool {
         matches!(self.path.try_exists(), Ok(false))
     }
 }
 
-/// What a lease file says.
+/// The content of a lease file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LeaseRecord {
     /// The last renewal, by `monotonic_time` of the boot `boot`.
@@ -107,36 +111,39 @@ pub(crate) struct LeaseRecord {
     pub(crate) ttl: Duration,
     pub(crate) every: Duration,
     pub(crate) pid: Pid,
-    /// Tells whether `pid` means the same process here.
+    /// Shows whether `pid` denotes the same process here.
     pid_namespace: u64,
     pub(crate) expires: bool,
     boot: String,
 }
 
 impl LeaseRecord {
-    /// `None` without a file, and for a line that was caught half-written: nothing follows from either.
+    /// Reads a lease file. Returns `None` without a file, and for a half-written line. Neither
+    /// proves anything.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         Self::from_line(&fs::read_to_string(path).ok()?)
     }
 
-    /// The pid of the process, if that number means the same here.
+    /// Returns the pid of the process, if that number denotes the same process here.
     pub(crate) fn pid_here(&self) -> Option<Pid> {
         (self.pid_namespace == pid_namespace()).then_some(self.pid)
     }
 
-    /// For how long the process has not renewed, if it has missed two renewals: longer than any load delays one.
+    /// Returns the time since the last renewal, if the process has missed two: longer than any load
+    /// delays one.
     pub(crate) fn silence(&self, now: Duration) -> Option<Duration> {
         const SLACK: Duration = Duration::from_secs(1);
         let silence = self.unrenewed_for(now)?;
         (silence > self.every * 2 + SLACK).then_some(silence)
     }
 
-    /// How long ago the process renewed. `None` for a lease of another boot.
+    /// Returns how long ago the process renewed, or `None` for a lease of another boot.
     pub(crate) fn unrenewed_for(&self, now: Duration) -> Option<Duration> {
         now.checked_sub(self.renewed).filter(|_| self.boot == boot_id())
     }
 
-    /// Always of the same length, so that a renewal overwrites the one before as a whole.
+    /// Returns a line that always has the same length, so that a renewal overwrites the previous
+    /// one as a whole.
     fn to_line(&self) -> String {
         let Self { renewed, ttl, every, pid, pid_namespace, expires, boot } = self;
         format!(
@@ -167,7 +174,8 @@ impl LeaseRecord {
     }
 }
 
-/// Empty where the system has none: then all boots look the same, as they do in a lease that names none.
+/// Returns the id of the current boot, or an empty string where the system has none. All boots then
+/// compare equal, as they do in a lease without one.
 fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

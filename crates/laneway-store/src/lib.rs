@@ -1,12 +1,14 @@
-//! Where Laneway's state lives. [`Store`] is the contract; `sqlite` keeps it in one file beside the work,
-//! `postgres` in a database for many nodes.
+//! The state of Laneway. [`contract`] is the contract. `sqlite` implements it in one file beside
+//! the work, `postgres` in a database for many nodes.
 //!
-//! The store changes state and records it; what may change is decided by `laneway-core`.
+//! The store changes state and records it. It never decides what may change: `laneway-core` does.
+//! See `docs/design/store.md`.
 
 pub mod archive;
 mod bytes;
 pub mod cache;
 pub mod child;
+pub mod contract;
 pub mod effect;
 mod error;
 mod examine;
@@ -27,7 +29,6 @@ pub mod private;
 pub mod prune;
 mod readable;
 pub mod sqlite;
-mod store;
 pub mod submission_key;
 mod summary;
 pub mod tally;
@@ -41,31 +42,32 @@ pub use bytes::{
     MAX_BLOB, MAX_LOG_PART, MAX_SHARED_FILE, OWN_DIRS, OWN_FILES, database_of, file_name, isolates_dir,
     log_path, workspaces_dir,
 };
+pub use contract::Store;
 pub use error::{Error, Result, Teller};
 pub use fence::{ClaimRef, Fate, claim_suffix};
 pub use lease::{LeaseFile, condemn, lease_path, monotonic_time};
 pub use locks::{scratch_dir, warden_lock};
-pub use store::Store;
 
-/// What opening may do to a store that is not there, or that an older program has made.
+/// What opening may do to a store that is missing, or that an older program has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// Makes a missing store and migrates an older one. For processes that work, and for `laneway migrate`.
+    /// Creates a missing store and migrates an older one. For processes that run tasks, and for
+    /// `laneway migrate`.
     Migrate,
-    /// Makes a missing store. Rejects an older one with `NeedsMigration`.
+    /// Creates a missing store. Rejects an older one with `NeedsMigration`.
     Create,
-    /// Changes nothing: a missing store is an error, and so is an older one.
+    /// Changes nothing. Rejects a missing store and an older one.
     Existing,
 }
 
-/// What opening a store has changed about its schema.
+/// How opening a store changed its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaChange {
-    /// Nothing: the store has the schema that this program knows.
+    /// The store has the schema that this program knows.
     Unchanged {
         schema: i64,
     },
-    /// The store was not there, and was made with this schema.
+    /// The store was missing, and was created with this schema.
     Made {
         schema: i64,
     },
@@ -76,7 +78,7 @@ pub enum SchemaChange {
 }
 
 impl SchemaChange {
-    /// Of a store whose schema was `from` (0: without any table) and is `to` now.
+    /// Compares the schema before (0: without any table) and after opening.
     pub(crate) fn between(from: i64, to: i64) -> Self {
         match from {
             0 => Self::Made { schema: to },
@@ -86,14 +88,14 @@ impl SchemaChange {
     }
 }
 
-/// How often a task may be lost with its node before it fails, unless a deployment says otherwise.
+/// Default of `Options::max_lost`.
 const MAX_LOST: u32 = 3;
 
-/// What a deployment may choose.
+/// Settings of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Where a node keeps logs and scratch files of a store that is no file. Those of `laneway.db` are beside it, and
-    /// those of any other file `NAME` in `NAME.d`.
+    /// Directory of a node's logs and scratch files, for a store that is not a file. Those of
+    /// `laneway.db` are beside it, and those of any other file `NAME` are in `NAME.d`.
     pub data_dir: PathBuf,
     /// How often a task may be lost with its node before it fails.
     pub max_lost: u32,
@@ -105,7 +107,7 @@ impl Default for Options {
     }
 }
 
-/// Opens the store at a path or URL, as `--store` takes it.
+/// Opens the store at a path or URL, as `--store` accepts it.
 pub fn open(address: &str, mode: Open) -> Result<Arc<dyn Store>> {
     open_with(address, mode, &Options::default())
 }
@@ -114,7 +116,7 @@ pub fn open_with(address: &str, mode: Open, options: &Options) -> Result<Arc<dyn
     Ok(open_telling(address, mode, options)?.0)
 }
 
-/// The same, with what that has changed about the store's schema.
+/// Opens a store, and returns how that changed its schema.
 pub fn open_telling(address: &str, mode: Open, options: &Options) -> Result<(Arc<dyn Store>, SchemaChange)> {
     let file = |path: &str| -> Result<(Arc<dyn Store>, SchemaChange)> {
         let store = sqlite::SqliteStore::open(&PathBuf::from(path), mode)?;
@@ -137,7 +139,7 @@ pub fn open_telling(address: &str, mode: Open, options: &Options) -> Result<(Arc
     }
 }
 
-/// Returns the data directory of the store at a path or URL, whether it is there or not.
+/// Returns the data directory of the store at a path or URL, whether the store exists or not.
 pub fn data_dir(address: &str, options: &Options) -> PathBuf {
     match address.split_once("://") {
         None => sqlite::data_dir(Path::new(address)),
@@ -146,19 +148,19 @@ pub fn data_dir(address: &str, options: &Options) -> PathBuf {
     }
 }
 
-/// Returns whether an earlier version made the store at a path or URL, so that it keeps its files in `dir`, where other
-/// stores may keep theirs.
+/// Returns whether an earlier version made the store at a path or URL. Such a store keeps its files
+/// in `dir`, where other stores may keep theirs.
 pub fn shares_dir(address: &str, dir: &Path) -> bool {
     let path = address.strip_prefix("sqlite://").unwrap_or(address);
     !path.contains("://") && sqlite::shares_dir(Path::new(path), dir)
 }
 
-/// The address of a store without its password, if it has one.
+/// Returns the address of a store without its password, if it has one.
 pub fn without_password(address: &str) -> Option<String> {
     postgres::without_password(address)
 }
 
-/// An address as people may see it: without its password.
+/// Returns an address for display, without its password.
 pub fn shown(address: &str) -> String {
     match address.split_once("://") {
         Some(("postgres" | "postgresql", _)) => postgres::shown(address),

@@ -1,4 +1,5 @@
-//! Who holds a lock or a limit, and who stands in line for it; who stands on the key of an order.
+//! Holders and waiters of locks and limits, and live tasks on a key of `order`. Views only: opening
+//! and closing gates is the keeper's work. See `docs/design/gates.md`.
 
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
@@ -10,7 +11,7 @@ use laneway_core::version::OrderVersion;
 
 use crate::keeper::Key;
 
-/// Something that tasks of all runs share.
+/// A lock or a limit: shared by the tasks of all runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shared {
     Limit(String),
@@ -18,7 +19,7 @@ pub enum Shared {
 }
 
 impl Shared {
-    /// As it is stored.
+    /// Returns the stored form.
     pub(crate) fn key(&self) -> String {
         match self {
             Self::Limit(name) => Key::Limit(name.clone()).text(),
@@ -27,32 +28,32 @@ impl Shared {
     }
 }
 
-/// Who has it, and who wants it.
+/// The holders and the waiters of a lock or a limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Some of those who hold it, oldest first.
+    /// Some of the holders, oldest first.
     pub holders: Vec<InLine>,
     pub held: u64,
-    /// Some of those who wait, the next one first.
+    /// Some of the waiters, the next one first.
     pub queue: Vec<InLine>,
     pub waiting: u64,
 }
 
-/// A key of `order`, and who has yet to end there.
+/// A key of `order`, and its tasks that have not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderLine {
     pub key: String,
     /// How many there are.
     pub standing: u64,
-    /// Some of them, the smallest version first: it is its turn.
+    /// Some of them, the smallest version first: it may start.
     pub line: Vec<Standing>,
 }
 
-/// A task on the key of an order.
+/// A task on a key of `order`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     pub task: InLine,
-    /// As it is written; as it is stored, where that cannot be read.
+    /// As the document writes it. In stored form if that is unreadable.
     pub version: String,
 }
 
@@ -63,20 +64,21 @@ impl Standing {
     }
 }
 
-/// A task that holds something, or waits for it.
+/// A task that holds a lock, a limit or a key, or waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InLine {
     pub run: RunId,
     pub workflow: String,
-    /// Empty where its plan cannot be read.
+    /// Empty if its plan is unreadable.
     pub step: String,
     pub status: TaskStatus,
     pub node: Option<String>,
-    /// Since when it runs, or waits; none for one that has the key and has yet to start.
+    /// When it started running or waiting. `None` for a task that holds the key and has not started
+    /// yet.
     pub since: Option<Millis>,
 }
 
-/// The row of one.
+/// The row of a holder or a waiter.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) run: RunId,
@@ -86,11 +88,12 @@ pub(crate) struct Row {
     pub(crate) status: TaskStatus,
     pub(crate) node: Option<String>,
     pub(crate) started_at: Option<Millis>,
-    /// Of one that waits.
+    /// Only of a task that waits.
     pub(crate) rank: Option<i64>,
 }
 
-/// By its names, as far as its plan can be read and has it: one that cannot hides none of the others.
+/// Returns the task with its names, as far as its plan is readable and has it. An unreadable plan
+/// hides no other task.
 pub(crate) fn told(row: Row, plan: Option<&Plan>) -> InLine {
     let Row { run, workflow, position, status, node, started_at, rank, .. } = row;
     let plan = plan.filter(|plan| plan.base(position).is_some());

@@ -1,7 +1,9 @@
-//! Who is alive, on one host: a session lives while its process holds the lock on `sessions/<id>.lock`, and ends
-//! while its warden, which kills what is left of its steps, holds the one on `sessions/<id>.warden`.
-//! A process that obtains both, shared, has proof of death. There is no clock in it, so a laptop's sleep never looks
-//! like death. A session whose process is frozen is condemned first (`lease.rs`); it is dead when its warden is
+//! Liveness of sessions on one host, by file locks. A session lives while its process holds the
+//! lock on `sessions/<id>.lock`. It is ending while its warden, which kills what is left of its
+//! steps, holds the one on `sessions/<id>.warden`. A process that obtains both, shared, has proof
+//! of death. No clock is involved, so that a laptop's sleep is never mistaken for death.
+//!
+//! A session whose process is frozen is condemned first (`lease.rs`). It is dead when its warden is
 //! gone, although its process still holds its lock (PROTOCOL: Identity and liveness).
 
 use std::collections::HashMap;
@@ -28,31 +30,34 @@ pub(crate) struct SessionLocks {
     held: Mutex<HashMap<SessionId, Held>>,
 }
 
-/// What this process has open of a session of its own.
+/// Files that this process keeps open for a session of its own.
 #[derive(Debug)]
 struct Held {
     _lock: File,
     lease: Option<Arc<LeaseFile>>,
 }
 
-/// The lock that the warden of a session holds while it lives. A session is dead only when both are.
+/// Returns the path of the lock that a session's warden holds while it lives. A session is dead
+/// only when both its process and its warden are.
 pub fn warden_lock(store_dir: &Path, session: SessionId) -> PathBuf {
     store_dir.join("sessions").join(format!("{session}.warden"))
 }
 
-/// Where a session may put files that nobody needs after it. They go when the session is over, however it ended.
+/// Returns the directory for files that a session needs only while it lives. It is removed when the
+/// session is over, however it ended.
 pub fn scratch_dir(store_dir: &Path, session: SessionId) -> PathBuf {
     store_dir.join("scratch").join(session.to_string())
 }
 
-/// What a look at a lock showed.
+/// The liveness of a session, as its locks show it.
 #[derive(Debug)]
 pub(crate) enum Life {
     Alive,
-    /// Its process is dead, its warden is not: steps of it may still run, for a moment.
+    /// Its process is dead, its warden is not. Steps of it may still run for a moment.
     Ending,
-    /// Proven: nothing runs under it, and nothing can be started. `None` when there was no lock file at all, as in a
-    /// copy of a store, whose sessions live elsewhere, and for one that is condemned, which is final.
+    /// Proven: nothing runs under it, and nothing can be started. `None` without a lock file, as in
+    /// a copy of a store, whose sessions live elsewhere. Also `None` for a condemned session,
+    /// because that is final.
     Dead(#[expect(dead_code, reason = "held for its lock, never read")] Option<File>),
 }
 
@@ -61,14 +66,14 @@ impl SessionLocks {
         Self { store_dir: store_dir.to_owned(), dir: store_dir.join("sessions"), held: Mutex::default() }
     }
 
-    /// Takes the lock of a new session. Its row is written only afterwards, so that no row is ever without a
-    /// lock while its process lives.
+    /// Acquires the lock of a new session. Its row must be written afterwards, so that no row is
+    /// ever without a lock while its process lives.
     pub(crate) fn hold(&self, session: SessionId) -> Result<()> {
         self.hold_with(session, || Ok(None))
     }
 
-    /// Takes the lock of a new session, and begins its lease. With `expires` it loses its tasks when its process
-    /// freezes for longer than the lease.
+    /// Acquires the lock of a new session, and begins its lease. With `expires` it loses its tasks
+    /// when its process freezes for longer than the lease.
     pub(crate) fn hold_leased(&self, session: SessionId, lease: Lease, expires: bool) -> Result<()> {
         let path = lease_path(&self.store_dir, session);
         self.hold_with(session, || {
@@ -91,37 +96,38 @@ impl SessionLocks {
                 .create_new(true)
                 .open(&path)
                 .map_err(|error| self.failed(error))?;
-            // Somebody who sweeps may have seen the new file before it was locked. It is waited for, and if it has
-            // removed the file, another one is made.
+            // A sweep may have locked the new file first. Wait for it, and create another file if
+            // it has removed this one.
             file.lock().map_err(|error| Error::CannotLock { path: path.clone(), why: error.to_string() })?;
             if path.try_exists().map_err(|error| self.failed(error))? {
                 break file;
             }
         };
-        // Behind the lock: a lease without one is litter that the sweep finds by the lock's file.
+        // After the lock: the sweep finds an orphaned lease by the lock file.
         let held = Held { lease: lease()?, _lock: file };
         self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session, held);
         Ok(())
     }
 
-    /// The lease of a session of this process.
+    /// Returns the lease of a session of this process.
     pub(crate) fn own_lease(&self, session: SessionId) -> Option<Arc<LeaseFile>> {
         let held = self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         held.get(&session).and_then(|held| held.lease.clone())
     }
 
-    /// What the lease of a session says; `None` where it has none, or is condemned.
+    /// Returns the content of a session's lease, or `None` if it has none or is condemned.
     pub(crate) fn lease(&self, session: SessionId) -> Option<LeaseRecord> {
         LeaseRecord::read(&lease_path(&self.store_dir, session))
     }
 
-    /// The same, also of one that is condemned.
+    /// Returns the content of a session's lease, also of one that is condemned.
     pub(crate) fn last_lease(&self, session: SessionId) -> Option<LeaseRecord> {
         let path = lease_path(&self.store_dir, session);
         LeaseRecord::read(&path).or_else(|| LeaseRecord::read(&path.with_extension("over")))
     }
 
-    /// Ends the lease of a session whose process is frozen. The caller has watched it for all of its length.
+    /// Ends the lease of a session whose process is frozen. The caller must have watched it for the
+    /// whole length of the lease.
     pub(crate) fn condemn(&self, session: SessionId) -> Result<bool> {
         lease::condemn(&lease_path(&self.store_dir, session)).map_err(|error| self.failed(error))
     }
@@ -131,32 +137,32 @@ impl SessionLocks {
         matches!(over.try_exists(), Ok(true))
     }
 
-    /// Whether the process of a session lives, frozen or not.
+    /// Returns whether the process of a session lives, frozen or not.
     pub(crate) fn is_held(&self, session: SessionId) -> bool {
         let file = OpenOptions::new().write(true).open(self.path(session));
         file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// What the warden of a session has written of itself; empty if it could not yet.
+    /// Returns the warden's note about itself, or an empty string if it has not written one yet.
     pub(crate) fn warden_note(&self, session: SessionId) -> String {
         fs::read_to_string(self.warden_path(session)).unwrap_or_default()
     }
 
-    /// Lets go of a session of this process, after its row is gone.
+    /// Releases a session of this process, after its row is gone.
     pub(crate) fn release(&self, session: SessionId) {
         self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&session);
         self.forget(session);
     }
 
-    /// Sessions that have a lock file, over or not.
+    /// Returns the sessions that have a lock file, over or not.
     pub(crate) fn list(&self) -> Vec<SessionId> {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         names.filter_map(|name| SessionId::parse(name.strip_suffix(".lock")?)).collect()
     }
 
-    /// Removes what sessions without a row have left: their process died between two steps of its beginning or of
-    /// its end. One that is just beginning holds its lock.
+    /// Removes the files of sessions without a row. Their process died between two steps of its
+    /// beginning or of its end. A session that is just beginning holds its lock.
     pub(crate) fn sweep(&self, without_row: impl Iterator<Item = SessionId>) {
         for session in without_row {
             let Ok(file) = OpenOptions::new().write(true).open(self.path(session)) else { continue };
@@ -166,14 +172,15 @@ impl SessionLocks {
         }
     }
 
-    /// Removes the files of a session that is over. Nobody will ever use its id again.
+    /// Removes the files of a session that is over. Its id is never used again.
     pub(crate) fn forget(&self, session: SessionId) {
         if let Err(error) = fs::remove_dir_all(scratch_dir(&self.store_dir, session))
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(%session, %error, "scratch files of a session that is over could not be removed");
         }
-        // The session's lock goes last: by it what is left is found, if this process dies in between.
+        // The session's lock goes last: if this process dies in between, the next sweep finds the
+        // rest by it.
         let lease = lease_path(&self.store_dir, session);
         let over = lease.with_extension("over");
         for path in [self.warden_path(session), lease, over, self.path(session)] {
@@ -191,8 +198,8 @@ impl SessionLocks {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead(None)),
             Err(error) => return Err(self.failed(error)),
         };
-        // Shared, so that those who look do not see each other as alive: only a living process locks alone, and a
-        // dead session is never locked alone again.
+        // Shared, so that concurrent checks do not see each other as alive. Only a living process
+        // locks exclusively, and a dead session is never locked exclusively again.
         match file.try_lock_shared() {
             Ok(()) if self.has_warden(session)? => Ok(Life::Ending),
             Ok(()) => Ok(Life::Dead(Some(file))),
@@ -201,7 +208,8 @@ impl SessionLocks {
             }
             Err(TryLockError::WouldBlock) if !self.is_condemned(session) => Ok(Life::Alive),
             Err(TryLockError::WouldBlock) if self.has_warden(session)? => Ok(Life::Ending),
-            // Its node starts no other warden: it takes that lock first and looks for the lease afterwards.
+            // Its node starts no other warden: it acquires that lock first, and checks the lease
+            // afterwards.
             Err(TryLockError::WouldBlock) => Ok(Life::Dead(None)),
             Err(TryLockError::Error(error)) => {
                 Err(Error::CannotLock { path: self.path(session), why: error.to_string() })
@@ -209,8 +217,9 @@ impl SessionLocks {
         }
     }
 
-    /// The same, after the end of a warden whose node is dead: what it is killing must not run beside what is
-    /// started in its place. It takes milliseconds, unless the system cannot end a process.
+    /// Returns the liveness of a session, after waiting for the warden of a dead node to end. What
+    /// the warden is killing must not run beside what is started in its place. This takes
+    /// milliseconds, unless the system cannot end a process.
     pub(crate) async fn look_after_its_warden(&self, session: SessionId) -> Result<Life> {
         const PATIENCE: Duration = Duration::from_secs(10);
         const PAUSE: Duration = Duration::from_millis(2);
@@ -227,8 +236,9 @@ impl SessionLocks {
         }
     }
 
-    /// Kills the steps of a warden that was killed together with its node, where they are in cgroups. The next warden
-    /// on the host sweeps them too, but it may have started before this one was dead.
+    /// Kills the steps of a warden that was killed together with its node, where they are in
+    /// cgroups. The next warden on the host sweeps them too, but it may have started before this
+    /// one was dead.
     async fn end_what_its_warden_left(&self, session: SessionId) {
         const PATIENCE: Duration = Duration::from_secs(1);
         const PAUSE: Duration = Duration::from_millis(2);
@@ -256,7 +266,8 @@ impl SessionLocks {
         self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains_key(&session)
     }
 
-    /// A warden's lock is taken by its node, before it starts: with the node dead, it can only become free.
+    /// Returns whether a session has a warden. The node acquires the warden's lock before starting
+    /// it, so that with the node dead the lock can only become free.
     fn has_warden(&self, session: SessionId) -> Result<bool> {
         let path = self.warden_path(session);
         let file = match OpenOptions::new().write(true).open(&path) {
@@ -290,10 +301,10 @@ impl SessionLocks {
     }
 }
 
-/// Returns the directory of cgroups that a warden has written of itself (`MARK PID DIRECTORY`).
+/// Returns the cgroup directory in a warden's note about itself (`MARK PID DIRECTORY`).
 fn left_cgroup(note: &str) -> Option<PathBuf> {
     let dir = Path::new(note.trim_end().splitn(3, ' ').nth(2)?);
-    // Nothing but a warden's own directory is ever killed.
+    // Only the directory of a warden is ever killed.
     let name = dir.file_name()?.to_str()?;
     (dir.is_absolute() && name.starts_with("laneway-")).then(|| dir.to_owned())
 }

@@ -1,4 +1,5 @@
-//! What a node has to offer, as it is stored with its session. Wire form only; what it means is `laneway_core::class`.
+//! The stored form of a node's offer, in the row of its session. Encoding only:
+//! `laneway_core::class` defines what an offer means.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ struct Stored {
     ports: Option<u32>,
 }
 
-/// Stores of older nodes have no such word.
+/// Leaves the field out, as stores of older nodes do.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
 fn is_false(value: &bool) -> bool {
     !*value
@@ -38,7 +39,7 @@ pub(crate) fn to_text(offer: &Offer) -> String {
     serde_json::to_string(&stored).expect("text and numbers can be written")
 }
 
-/// `None` for what this program would not have written.
+/// Parses a stored offer. Returns `None` for text that this program would not have written.
 pub(crate) fn from_text(text: &str) -> Option<Offer> {
     let stored: Stored = serde_json::from_str(text).ok()?;
     Some(Offer {

@@ -1,5 +1,6 @@
-//! A store at a glance: what runs, how runs and attempts ended of late, what failed, what has waited longest. Its cost is bounded
-//! whatever the store holds, by looking at so many of the newest or oldest and no further; where that was too few it says so.
+//! A summary of a store: what runs, how runs and attempts ended lately, what failed, what waits.
+//! Its cost is bounded for a store of any size: it reads a fixed number of the newest or oldest
+//! rows, and never more. Where that was too few, `is_partial` reports it.
 
 use std::collections::BTreeMap;
 
@@ -13,55 +14,57 @@ use laneway_core::time::Millis;
 
 use crate::model::RunSummary;
 
-/// How far back ends of runs are counted.
+/// How far back ends of runs are counted, in milliseconds.
 pub const WINDOW_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// How far back attempts are, and in what they are counted.
+/// How far back attempts are counted, in minutes. Each minute is counted apart.
 pub const MINUTES: usize = 60;
 const MINUTE_MS: i64 = 60_000;
 
-/// The newest runs that are looked at.
+/// Number of newest runs to read.
 pub(crate) const NEWEST: i64 = 10_000;
 
-/// Events that are read, newest runs first.
+/// Number of events to read, newest runs first.
 pub(crate) const EVENTS: i64 = 40_000;
 
-/// The oldest runs that have not ended, and how many of their tasks, in whose lines it looks for those that wait.
+/// Number of oldest unfinished runs to read, and of tasks in each, in search of those that wait.
 pub(crate) const OLDEST: i64 = 100;
 pub(crate) const TASKS: i64 = 100;
 
-/// Tasks of a run that are counted; of a larger one none are.
+/// Maximum number of tasks of a run to count. Those of a larger run are not counted.
 pub(crate) const COUNTED: i64 = 1_000;
 
-/// Runs and tasks that are named.
+/// Number of runs and tasks to name.
 pub(crate) const NAMED: usize = 10;
 
-/// Tasks that may be among those: they are found by their ranks, in which a priority makes older or younger than they are.
+/// Number of tasks that may be among the longest waiting. They are found by rank, in which a
+/// priority makes a task older or younger than it is.
 pub(crate) const CANDIDATES: usize = 40;
 
 #[derive(Debug, Clone)]
 pub struct Overview {
-    /// The moment of this look, by the store's clock.
+    /// When this was read, by the store's clock.
     pub observed_at: Millis,
     pub unfinished: Unfinished,
     pub ended: Ended,
     pub attempts: Attempts,
-    /// Runs that failed within the window, newest first, of those whose ends were counted. Tasks of a large one are not counted.
+    /// Runs that failed within the window, newest first, among those whose ends were counted. Tasks
+    /// of a large run are not counted.
     pub failing: Vec<RunSummary>,
     /// Tasks that wait for something other than the steps they need, longest first.
     pub waiting: Vec<Waiting>,
-    /// There are runs or tasks that were not looked at.
+    /// Some runs or tasks were not read.
     pub is_waiting_partial: bool,
 }
 
-/// Runs that have not ended, each in one of these.
+/// Runs that have not ended, each counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unfinished {
     pub running: u64,
-    /// For another run of their workflow.
+    /// Waiting for another run of their workflow.
     pub queued: u64,
     pub paused: u64,
-    /// There are more: the newest are counted.
+    /// There are more: only the newest are counted.
     pub is_partial: bool,
 }
 
@@ -71,28 +74,28 @@ pub struct Ended {
     pub succeeded: u64,
     pub failed: u64,
     pub canceled: u64,
-    /// There are runs that were not looked at.
+    /// Some runs were not read.
     pub is_partial: bool,
 }
 
-/// Attempts, minute by minute.
+/// Attempts by minute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attempts {
-    /// The last sixty, oldest first, also those in which nothing happened.
+    /// The last sixty minutes, oldest first, including those without attempts.
     pub minutes: Vec<Minute>,
-    /// There are runs or events that were not looked at.
+    /// Some runs or events were not read.
     pub is_partial: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Minute {
-    /// When it began.
+    /// When the minute began.
     pub at: Millis,
     pub started: u64,
     pub succeeded: u64,
-    /// Also those that another attempt followed.
+    /// Includes attempts that were retried.
     pub failed: u64,
-    /// How long those took that ended in it; none where none did.
+    /// Percentile of the duration of attempts that ended in this minute. `None` if none did.
     pub p50_ms: Option<u64>,
     pub p95_ms: Option<u64>,
 }
@@ -108,22 +111,22 @@ impl Minute {
 pub struct Waiting {
     pub run: RunId,
     pub workflow: String,
-    /// Empty where its plan cannot be read.
+    /// Empty if its plan is unreadable.
     pub step: String,
     pub status: TaskStatus,
     pub since: Millis,
     pub gate: Option<Gate>,
-    /// The key at which it waits, as it is stored.
+    /// The key at which it waits, in stored form.
     pub key: Option<String>,
-    /// In words, of a step that waits for a signal or a moment.
+    /// A description, for a step that waits for a signal or a moment.
     pub wait: Option<String>,
 }
 
-/// Something that an attempt did, as it stands in an event.
+/// Something that an attempt did, as recorded in an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Deed {
     pub(crate) at: Millis,
-    /// Of the event.
+    /// The name of the event.
     pub(crate) name: String,
     pub(crate) status: Option<String>,
     pub(crate) took_ms: Option<u64>,
@@ -136,30 +139,30 @@ pub(crate) struct OldRun {
     pub(crate) run: RunId,
     pub(crate) workflow: String,
     pub(crate) version: Version,
-    /// It has more tasks than are looked at.
+    /// It has more tasks than are read.
     pub(crate) is_large: bool,
 }
 
 /// The row of a task that waits.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitingRow {
-    /// Of its run among the oldest.
+    /// Index of its run among the oldest.
     pub(crate) of: usize,
     pub(crate) position: u32,
     pub(crate) status: String,
     pub(crate) gate: Option<String>,
     pub(crate) key: Option<String>,
-    /// Its rank, or since when it is parked.
+    /// Its rank, or the moment since when it is parked.
     pub(crate) order: i64,
 }
 
-/// When the first of the minutes begins.
+/// Returns the start of the oldest of the minutes.
 pub(crate) fn first_minute(now: Millis) -> Millis {
     let span = i64::try_from(MINUTES - 1).expect("an hour") * MINUTE_MS;
     Millis(now.0.div_euclid(MINUTE_MS) * MINUTE_MS - span)
 }
 
-/// Counts what attempts did. Those before the first minute are left out.
+/// Counts what attempts did. Ignores everything before the first minute.
 pub(crate) fn by_minute(now: Millis, deeds: impl IntoIterator<Item = Deed>) -> Vec<Minute> {
     let first = first_minute(now);
     let mut minutes: Vec<Minute> =
@@ -175,7 +178,7 @@ pub(crate) fn by_minute(now: Millis, deeds: impl IntoIterator<Item = Deed>) -> V
             ("task_started", _) => minute.started += 1,
             ("task_finished", Some("succeeded")) => minute.succeeded += 1,
             ("task_finished", Some("failed")) | ("task_retrying", _) => minute.failed += 1,
-            // What was canceled says nothing of how long such a step takes.
+            // A canceled attempt does not show how long such a step takes.
             (_, _) => continue,
         }
         if let (Some(ms), true) = (deed.took_ms, deed.name != "task_started") {
@@ -189,26 +192,27 @@ pub(crate) fn by_minute(now: Millis, deeds: impl IntoIterator<Item = Deed>) -> V
     minutes
 }
 
-/// The smallest that so many in a hundred do not exceed.
+/// Returns the smallest value that is not exceeded by `of_hundred` percent of the values.
 fn share(sorted: &[u64], of_hundred: usize) -> Option<u64> {
     let place = (sorted.len() * of_hundred).div_ceil(100);
     sorted.get(place.checked_sub(1)?).copied()
 }
 
-/// Keeps those that may have waited longest.
+/// Keeps the rows that may have waited longest.
 pub(crate) fn candidates(rows: &mut Vec<WaitingRow>) {
     rows.sort_by_key(|row| (row.order, row.of, row.position));
     rows.truncate(CANDIDATES);
 }
 
-/// Those of them that have waited longest, in that order.
+/// Returns the tasks that have waited longest, in that order.
 pub(crate) fn longest(mut waiting: Vec<Waiting>) -> Vec<Waiting> {
     waiting.sort_by(|one, other| (one.since, one.run, &one.step).cmp(&(other.since, other.run, &other.step)));
     waiting.truncate(NAMED);
     waiting
 }
 
-/// One of them by its names, as far as its plan can be read and has it; nothing of one whose state cannot.
+/// Returns the task with its names, as far as its plan is readable and has it. Returns `None` if
+/// its status is unreadable.
 pub(crate) fn told(row: &WaitingRow, of: &OldRun, plan: Option<&Plan>) -> Option<Waiting> {
     let status = TaskStatus::parse(&row.status)?;
     let plan = plan.filter(|plan| plan.base(row.position).is_some());

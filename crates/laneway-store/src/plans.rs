@@ -1,6 +1,7 @@
-//! Plans by version: made from their documents again when they are needed, and kept for a while. What is kept can be
-//! lost at any moment and costs only the making. There is one plan of a version for all who use it: who submits a document a hundred
-//! times would else leave a hundred of them with the runs.
+//! Plans by version, compiled from their stored documents on demand and cached. A cache only: an
+//! entry may be lost at any moment, and costs no more than compiling again. All users of a version
+//! share one plan. A client that submits a document a hundred times would otherwise leave a hundred
+//! plans with the runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,20 +18,20 @@ pub(crate) struct Plans(Mutex<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Those that stay here though nobody uses them.
+    /// Plans that stay in memory although they are unused.
     kept: HashMap<Version, Arc<Plan>>,
-    /// All that somebody uses.
+    /// All plans that are in use.
     used: HashMap<Version, Weak<Plan>>,
 }
 
-/// A plan of 100,000 steps takes tens of megabytes, so few are kept.
+/// Maximum number of plans in `kept`: a plan of 100,000 steps takes tens of megabytes.
 const PLANS: usize = 16;
 
-/// From how many on those that nobody uses any more are looked for.
+/// Number of entries in `used` from which unused ones are removed.
 const USED: usize = 256;
 
 impl Plans {
-    /// Keeps a plan, or the one of the same version that is there already, which is given.
+    /// Caches a plan and returns it, or the plan of the same version that is in use already.
     pub(crate) fn keep(&self, plan: &Arc<Plan>) -> Arc<Plan> {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = shared.find(&plan.version).unwrap_or_else(|| Arc::clone(plan));
@@ -49,10 +50,13 @@ impl Plans {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).find(version)
     }
 
-    /// From the stored document, and kept.
+    /// Compiles a stored document and caches the plan.
+    ///
+    /// # Errors
+    /// `Unreadable` if the document does not compile to a plan of this version.
     pub(crate) fn make(&self, version: &Version, name: String, document: String) -> Result<Arc<Plan>> {
         let file = format!("workflow {name}");
-        // Hooks stand in the document of their workflow.
+        // Hooks are part of the document of their workflow.
         let hooks = version.hooks();
         let of_hooks = hooks.and_then(|(end, _)| name_of_workflow(&name, end)).map(str::to_owned);
         let source = Source { file, default_name: of_hooks.unwrap_or(name), text: document };
@@ -92,7 +96,7 @@ pub(crate) fn limits_named(plan: &Plan) -> Vec<String> {
     named.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
-/// Why a run cannot go on: a limit that its steps need was removed since it was submitted.
+/// Returns the error of a run that needs a limit which was removed after its submission.
 pub(crate) fn limit_is_gone(name: &str) -> Error {
     let why = format!("the limit `{name}` was removed; `laneway limit set {name} N` makes it again");
     Error::NotRunnable { why }

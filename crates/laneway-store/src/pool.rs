@@ -1,4 +1,5 @@
-//! What both databases make of the facts of pools. Pure; the statements are theirs.
+//! Conclusions from the facts of pools, the same for both databases. Pure: each database has its
+//! own statements. See `docs/design/pools.md`.
 
 use std::collections::HashMap;
 
@@ -14,10 +15,11 @@ use laneway_core::pool::{
 use laneway_core::run_state::RunState;
 use laneway_core::state::TaskStatus;
 
-/// What comes of a wish that cannot be read.
+/// The consequence of an unreadable request, for messages.
 pub(crate) const UNGRANTED: &str = "a wish for a pool is not granted";
 
-/// The fact, if it is about an attempt of that task. One that cannot be read hides none of the others.
+/// Returns the fact if it is about an attempt of that task. An unreadable fact hides none of the
+/// others.
 pub(crate) fn taken(name: &str, version: u32, body: &str, run: RunId, step: &str) -> Option<ContainerTaken> {
     match PoolFact::read(name, version, body).ok()? {
         PoolFact::ContainerTaken(taken) if taken.run == run && taken.step == step => Some(taken),
@@ -33,8 +35,8 @@ pub(crate) fn taken(name: &str, version: u32, body: &str, run: RunId, step: &str
     }
 }
 
-/// The ends of the containers that a session leaves behind. `newest` is the newest fact of each
-/// container.
+/// Returns the ends of the containers that a session leaves behind. `newest` is the newest fact of
+/// each container.
 pub(crate) fn left_behind(newest: &[PoolEvent], session: SessionId) -> Vec<PoolFact> {
     let end = |event: &PoolEvent| {
         let (pool, container) = event.fact.names();
@@ -45,8 +47,8 @@ pub(crate) fn left_behind(newest: &[PoolEvent], session: SessionId) -> Vec<PoolF
     newest.iter().filter(|event| event.session == session).filter_map(end).collect()
 }
 
-/// What a fact is about, so that the newest of each is found: a container, the ports of a node, or an
-/// image that a node pulls.
+/// Returns the subject of a fact, by which the newest of each is found. It is a container, the
+/// ports of a node, or an image that a node pulls.
 pub(crate) fn subject(session: SessionId, fact: &PoolFact) -> String {
     match fact {
         PoolFact::PortsUsedUp(_) | PoolFact::PortsFree(_) => format!("ports of {session}"),
@@ -60,20 +62,27 @@ pub(crate) fn subject(session: SessionId, fact: &PoolFact) -> String {
     }
 }
 
-/// Whether steps of a run may wait for containers of pools, which takes a read of what pools do.
+/// Returns whether steps of a run may wait for containers of pools. Explaining that takes a read of
+/// the pools' state.
 pub(crate) fn uses_pools(plan: &Plan) -> bool {
     !plan.workflow.pools.is_empty()
 }
 
-/// Adds what waits for a port of a host, and then what waits for a container of a pool. `newest` is
-/// the newest fact of each container, of the ports of each node and of each image that it pulls.
+/// Adds the tasks that wait for a host port, and then those that wait for a container of a pool.
+/// `newest` is the newest fact of each container, of the ports of each node, and of each image that
+/// it pulls.
 pub(crate) fn add_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, newest: &[PoolEvent]) {
+    for (wait, task) in waits.iter_mut().zip(&state.tasks) {
+        // Its row says where it was offered, also when a node has taken it.
+        let is_taken = task.status != TaskStatus::Available;
+        wait.take_if(|wait| is_taken && matches!(wait, Waits::Bound(_)));
+    }
     add_port_waits(waits, plan, state, newest);
     add_pool_waits(waits, plan, state, newest);
 }
 
-/// Of a task that a node has taken it is told only that its image is being pulled: a node takes a task
-/// when its pool has room.
+/// Adds the tasks that wait for a container. For a claimed task it reports only that the image is
+/// being pulled, because a node claims a task only when its pool has room.
 fn add_pool_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, newest: &[PoolEvent]) {
     for (wait, task) in waits.iter_mut().zip(&state.tasks) {
         let is_taken = match task.status {
@@ -114,7 +123,8 @@ fn add_pool_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, ne
     }
 }
 
-/// Tasks that a node has taken, and tasks that no node takes while the ports of one are used up.
+/// Adds claimed tasks that wait for a port, and unclaimed tasks while the ports of some node are
+/// used up.
 fn add_port_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, newest: &[PoolEvent]) {
     let used_up = |event: &PoolEvent| {
         let PoolFact::PortsUsedUp(used_up) = &event.fact else { return None };
@@ -148,7 +158,7 @@ fn add_port_waits(waits: &mut [Option<Waits>], plan: &Plan, state: &RunState, ne
     }
 }
 
-/// The pool of a task.
+/// Returns the pool of a task.
 fn pool_of(plan: &Plan, task: &str) -> Option<Pool> {
     plan.pool_of(plan.position(parse_name(task).0)?)
 }
@@ -162,7 +172,7 @@ fn port_use(used_up: &PortsUsedUp, newest: &[PoolEvent]) -> PortUse {
             port: held.port,
             pool: held.pool.clone(),
             container: held.container.clone(),
-            // What is not there any more is being removed.
+            // A container without a fact is being removed.
             state: fact.and_then(|fact| fact.state()).unwrap_or(ContainerState::Terminated),
             task: fact.and_then(|fact| fact.task()).map(|(run, step)| (run, step.to_owned())),
         }

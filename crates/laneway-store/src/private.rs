@@ -1,5 +1,6 @@
-//! Files and directories of a store: for the user that runs Laneway and nobody else, whatever the umask. They hold documents, logs,
-//! artifacts and hashes of tokens. Directories that exist keep their mode; `laneway doctor` reports those that others can read.
+//! Files and directories of a store, private to the user that runs Laneway, for any umask. They
+//! hold documents, logs, artifacts and hashes of tokens. The mode of an existing directory is never
+//! changed: `laneway doctor` reports those that other users can read.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,15 +10,15 @@ use std::path::{Path, PathBuf};
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// What users outside of the owner's group may do.
+/// Permissions of users outside the owner's group.
 const OTHERS: u32 = 0o007;
 
-/// Makes a directory, with those above it that are missing.
+/// Creates a directory and its missing parents.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIR_MODE).create(path)
 }
 
-/// To open a file with which, if it makes one, makes it private.
+/// Returns options that make every file they create private.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(FILE_MODE);
@@ -29,8 +30,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     options().write(true).create(true).truncate(true).open(path)?.write_all(bytes)
 }
 
-/// Which files and directories of a store other users of this host can read or change, with their modes. `dir` holds the store; what
-/// lies in a directory that is closed to others is out of their reach, whatever its own mode.
+/// Returns the files and directories of a store that other users of this host can read or change,
+/// with their modes. `dir` holds the store. If it is closed to others, its content is out of their
+/// reach, in any mode.
 pub fn open_to_others(dir: &Path, names: &[String]) -> Vec<(PathBuf, u32)> {
     let mode = |path: &Path| Some(std::fs::symlink_metadata(path).ok()?.permissions().mode() & 0o777);
     let own = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };

@@ -1,5 +1,6 @@
-//! What may be forgotten, and when: the words of `prunable`, `prune` and `sweep`, and the spans that both databases keep to.
-//! `docs/design/retention.md` says why.
+//! Retention: inputs and outputs of `prunable`, `prune` and `sweep`, and the periods that both
+//! databases share. The choice of runs is here, the statements never. See
+//! `docs/design/retention.md`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,32 +9,34 @@ use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 
-/// How long bytes stay that nothing refers to: whoever brings some has this long to name them.
+/// How long unreferenced bytes stay. A caller that stores bytes has this long to reference them.
 pub(crate) const HOLD_BYTES: Duration = Duration::from_secs(24 * 3600);
 
-/// How long the key of a run that was removed is remembered: whoever still has it in hand starts nothing twice.
+/// How long the key of a removed run is remembered. A client that retries with the key within this
+/// time starts nothing twice.
 pub(crate) const HOLD_KEYS: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Bytes that were brought again within this are not noted again.
+/// Bytes that are stored again within this time of the last record are not recorded again.
 pub(crate) const TOUCH_AFTER: Duration = Duration::from_secs(3600);
 
-/// Rows that one transaction of a sweep looks at.
+/// Number of rows that one transaction of a sweep reads.
 pub(crate) const SWEEP_ROWS: i64 = 200;
 
-/// Records that one transaction looks at.
+/// Number of records that one transaction reads.
 pub(crate) const RECORDS_AT_ONCE: i64 = 1_000;
 
-/// Such transactions of one `prune_records`, for each kind: what is left has time until the next.
+/// Maximum number of such transactions in one `prune_records`, for each kind. The rest waits for
+/// the next call.
 pub(crate) const RECORD_TURNS: u32 = 20;
 
-/// How much of the past is kept. `None` is all of it; what any of them lets go may go.
+/// The retention of runs. `None` keeps all of them. A run may go as soon as any bound releases it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Runs, for so long after their end.
+    /// Time since the end of a run.
     pub for_: Option<Duration>,
-    /// So many runs of each workflow, the newest.
+    /// Number of newest runs of each workflow.
     pub runs: Option<u32>,
-    /// So many bytes of all runs that are over; the oldest go first.
+    /// Total size of all ended runs, in bytes. The oldest go first.
     pub bytes: Option<u64>,
 }
 
@@ -43,7 +46,7 @@ impl Keep {
     }
 }
 
-/// For how long it is known what people did through the service, and what nodes told of themselves. `None` is for ever.
+/// The retention of the audit log and of the events of nodes. `None` keeps them forever.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeepRecords {
     pub audit: Option<Duration>,
@@ -55,7 +58,7 @@ impl KeepRecords {
         *self == Self::default()
     }
 
-    /// What goes, with how long it stays.
+    /// Returns each kind of record that is pruned, with how long it stays.
     pub(crate) fn each(self) -> impl Iterator<Item = (Record, Duration)> {
         let kinds = [(Record::Audit, self.audit), (Record::NodeEvent, self.node_events)];
         kinds.into_iter().filter_map(|(record, kept)| Some((record, kept?)))
@@ -68,21 +71,22 @@ pub(crate) enum Record {
     NodeEvent,
 }
 
-/// A run that may go.
+/// A run that may be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prunable {
     pub run: RunId,
     pub workflow: String,
     pub status: RunStatus,
     pub finished_at: Millis,
-    /// What its steps printed and left behind, its outputs and its events. What it shares with others counts as well.
+    /// Size of its logs, artifacts, outputs and events. What it shares with other runs counts as
+    /// well.
     pub bytes: u64,
 }
 
-/// What nothing referred to any more.
+/// Unreferenced objects that a sweep removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Bundles, artifacts, and logs of runs that are gone.
+    /// Bundles, artifacts, and logs of removed runs.
     pub things: u64,
     pub bytes: u64,
 }
@@ -94,8 +98,9 @@ impl Swept {
     }
 }
 
-/// The numbers of runs, between which those lie that were submitted before a moment: numbers are given out in the order of
-/// submissions, so that a few looks find the place. `looked` is the first run at or above a number, with its moment.
+/// A binary search for the number of the first run that was submitted at or after a moment. Run
+/// numbers grow in the order of submission, so that few lookups suffice. Its method `looked` takes
+/// the first run at or above a number, with its moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Search {
     low: i64,
@@ -103,12 +108,12 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Among the numbers from `low` up to and with `high`.
+    /// Searches the numbers from `low` to `high`, inclusive.
     pub(crate) fn new(low: i64, high: i64) -> Self {
         Self { low, high: high.saturating_add(1) }
     }
 
-    /// Where to look next; `None` when it is found.
+    /// Returns the next number to query, or `None` when the search is done.
     pub(crate) fn next(&self) -> Option<i64> {
         (self.low < self.high).then(|| self.low + (self.high - self.low) / 2)
     }
@@ -120,17 +125,18 @@ impl Search {
         }
     }
 
-    /// Every run of a smaller number was submitted before the moment.
+    /// Returns the number below which every run was submitted before the moment.
     pub(crate) fn found(&self) -> i64 {
         self.low
     }
 }
 
-/// A run that may go, with its number.
+/// A run that may be removed, with its number.
 pub(crate) type Choice = (i64, Prunable);
 
-/// Which of the oldest go so that what stays is within `keep`, of the sizes of all that are over. `going` go for another reason
-/// and make room by that; `oldest` are all that may go, oldest first.
+/// Returns which of the oldest runs to remove so that the rest fits into `keep` bytes. `total` is
+/// the size of all ended runs. `going` are removed for another reason and make room already.
+/// `oldest` are all that may be removed, oldest first.
 pub(crate) fn beyond(total: u64, keep: u64, going: &[Choice], oldest: Vec<Choice>) -> Vec<Choice> {
     let gone: u64 = going.iter().map(|(_, choice)| choice.bytes).sum();
     let numbers: HashSet<i64> = going.iter().map(|(no, _)| *no).collect();

@@ -1,13 +1,15 @@
-//! Lists of rows of which some may not be what the program can have written there. They are read as far as they can be, so that one row
-//! hides no other from who depends on all of them. Sets nobody aside: a verb that meets the row does, and what is no run's is told in words.
+//! Lists of rows of which some may be unreadable: this program cannot have written them. The
+//! readable ones are returned, so that one row hides no other from the readers of all. Nothing here
+//! quarantines a run: the verb that meets the row does. Unreadable rows that belong to no run are
+//! described in words. See `docs/design/faults.md`.
 
 use crate::error::{Error, Teller};
 
-/// What could be read.
+/// The readable rows of a list.
 #[derive(Debug)]
 pub(crate) struct Readable<T> {
     pub(crate) list: Vec<T>,
-    /// Whether there was more, of a run that is not set aside for it yet.
+    /// Some row was unreadable, and its run is not in quarantine yet.
     pub(crate) has_trouble: bool,
 }
 
@@ -16,7 +18,10 @@ impl<T> Readable<T> {
         Self { list: Vec::new(), has_trouble: false }
     }
 
-    /// One more row, of a run that is set aside or not. A failure that is not about the row is given back.
+    /// Adds a row of a run that is in quarantine or not.
+    ///
+    /// # Errors
+    /// Returns a failure that is not about the row.
     pub(crate) fn add<F>(
         &mut self,
         read: Result<T, F>,
@@ -32,7 +37,8 @@ impl<T> Readable<T> {
     }
 }
 
-/// What could be read of rows that are no run's. Nobody is set aside for the others, and so they are told of.
+/// The readable rows of a list that belongs to no run. No run can be quarantined for the others, so
+/// they are described.
 #[derive(Debug)]
 pub(crate) struct Noted<T> {
     pub(crate) list: Vec<T>,
@@ -44,8 +50,11 @@ impl<T> Noted<T> {
         Self { list: Vec::new(), unreadable: Vec::new() }
     }
 
-    /// One more row. `blame` says what of it is to blame for a failure, and why; a failure that is not about the row is given back.
-    /// `comes_of_it` says in a few words what the row cannot do any more.
+    /// Adds a row. `blame` returns the unreadable part of the row and why it is unreadable.
+    /// `comes_of_it` describes briefly what no longer works because of the row.
+    ///
+    /// # Errors
+    /// Returns a failure that is not about the row.
     pub(crate) fn add<F>(
         &mut self,
         read: Result<T, F>,
@@ -65,8 +74,12 @@ impl<T> Noted<T> {
     }
 }
 
-/// Takes one more of events in their order, and says whether to go on. At one that cannot be read whoever asks gets what stands before it, and
-/// hears of it with the next question.
+/// Adds the next of a series of events, and returns whether to continue. At an unreadable event the
+/// caller gets those before it.
+///
+/// # Errors
+/// `UnreadableEvent` if the unreadable one is the first. The next request of the caller therefore
+/// reports it.
 pub(crate) fn add_event<T, F: From<Error>>(
     events: &mut Vec<T>,
     read: Result<T, F>,

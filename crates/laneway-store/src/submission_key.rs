@@ -1,5 +1,6 @@
-//! Keys under which runs are submitted once: those that Laneway makes of what happened, and those that people and programs choose. They stand in one
-//! column, and are told apart by how they begin; nobody else may choose one that begins so.
+//! Keys under which a run is submitted at most once. Laneway makes some of them from events, and
+//! clients choose the others. Both are in one column and differ by their prefixes. A client can
+//! never choose a key with a prefix of Laneway's.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +10,20 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 
-/// How much of a version a message shows.
+/// Maximum number of characters of a version in a message.
 const VERSION_CHARS: usize = 12;
 
-/// How much of a parameter's value a message shows.
+/// Maximum number of characters of a parameter's value in a message.
 const MAX_VALUE_CHARS: usize = 40;
 
-/// What the keys begin with that are made of ticks, ends of runs and deliveries (`Trigger::key`), of hooks, and of steps that start runs.
+/// Prefixes of the keys that Laneway makes: of ticks, ends of runs and deliveries (`Trigger::key`),
+/// of hooks, and of steps that start runs.
 const OWN: [&str; 5] = ["schedule ", "after ", "webhook ", "hooks of ", "child of "];
 
-/// Longer ones are a mistake.
+/// Maximum length of a chosen key in characters. A longer one is a mistake.
 const MAX: usize = 200;
 
-/// Refuses a key that somebody chose and that could be no such thing. The error says what can be one.
+/// Rejects an invalid key that a client chose. The error describes a valid one.
 pub fn check(key: &str) -> Result<(), String> {
     if key.is_empty() || key.chars().count() > MAX || key.chars().any(char::is_control) {
         return Err(format!("a key has 1 to {MAX} plain characters"));
@@ -32,7 +34,8 @@ pub fn check(key: &str) -> Result<(), String> {
     }
 }
 
-/// Whether Laneway has made it, of what happened. Whatever it is submitted for then, it is the same.
+/// Returns whether Laneway made the key from an event. Every submission with such a key is the
+/// same, with any version and parameters.
 pub(crate) fn is_own(key: &str) -> bool {
     OWN.iter().any(|own| key.starts_with(own))
 }
@@ -56,7 +59,7 @@ impl KeyedRun {
         Ok(Self { run, workflow, version, params })
     }
 
-    /// Says what a new submission has that this run has not, in words; `None` if they are the same.
+    /// Describes how a new submission differs from this run. Returns `None` if they are equal.
     pub(crate) fn difference(&self, plan: &Plan, params: &Map<String, Value>) -> Option<String> {
         if self.workflow != plan.workflow.name {
             return Some(format!("workflow `{}`, now `{}`", self.workflow, plan.workflow.name));
@@ -66,7 +69,7 @@ impl KeyedRun {
             let short = |version: &str| version.chars().take(VERSION_CHARS).collect::<String>();
             format!("version {}, now {}", short(&self.version), short(plan.version.as_str()))
         });
-        // Read back as those of the run were: a fraction may lose its last digit on the way.
+        // Parsed again like the stored ones: a fraction may lose its last digit on the way.
         let read_back = serde_json::to_string(params).ok().and_then(|text| serde_json::from_str(&text).ok());
         let params: &Map<String, Value> = read_back.as_ref().unwrap_or(params);
         let names: BTreeSet<&String> = self.params.keys().chain(params.keys()).collect();
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn last_leaves_out_every_key_that_laneway_makes() {
-        let last = [include_str!("sqlite/sql/run_last.sql"), include_str!("postgres/sql/run_last.sql")];
+        let last = [crate::sqlite::RUN_LAST, crate::postgres::RUN_LAST];
         for (sql, any) in last.iter().zip(["*", "%"]) {
             for own in OWN {
                 assert!(sql.contains(&format!("'{own}{any}'")), "{own}");

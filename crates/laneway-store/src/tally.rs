@@ -1,5 +1,6 @@
-//! How a session's own count of what it has done is stored: as JSON, so that a later program may count more, and how often
-//! it asked beside it.
+//! The counters of a session, as they are stored. They are JSON, so that a later program may count
+//! more. The number of its requests for work is stored in a column of its own. No decision depends
+//! on them.
 
 use std::time::Duration;
 
@@ -8,21 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Tally;
 
-/// How long something took, of however many: how many took at most so long, each counted once.
+/// A histogram of durations: how many fell into each bucket, each counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
-    /// By `BOUNDS`; the last for all that took longer.
+    /// By `BOUNDS`. The last bucket counts everything longer.
     pub counts: [u64; BOUNDS.len() + 1],
     pub micros: u64,
 }
 
-/// In milliseconds.
+/// Upper bounds of the buckets, in milliseconds.
 pub const BOUNDS: [u64; 8] = [1, 2, 5, 25, 100, 500, 2_500, 10_000];
 
-/// The same for what takes longer: tasks that wait.
+/// Upper bounds for tasks that wait, in milliseconds.
 pub const WAIT_BOUNDS: [u64; BOUNDS.len()] = [10, 100, 1_000, 5_000, 30_000, 120_000, 600_000, 3_600_000];
 
-/// Gates at which tasks stand in line, and so with the moment since when.
+/// Gates at which tasks queue, so that the moment since when they wait is known.
 pub const GATES: [Gate; 7] =
     [Gate::Paused, Gate::Node, Gate::MaxParallel, Gate::Order, Gate::Lock, Gate::Limit, Gate::Rate];
 
@@ -67,7 +68,8 @@ pub(crate) fn to_text(tally: Tally) -> String {
     serde_json::to_string(&tally).expect("numbers can be written")
 }
 
-/// What cannot be read counts for nothing: it is told, and decides nothing.
+/// Reads stored counters. Unreadable ones count as zero: they are displayed only, and decide
+/// nothing.
 pub(crate) fn read(text: Option<&str>, asks: u64, contentions: u64) -> Tally {
     let done: Tally = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     Tally { asks, contentions, ..done }

@@ -1,13 +1,15 @@
-//! Moves an idle embedded store, with its logs and artifacts, to an empty schema of a Postgres database.
+//! Moves an idle embedded store, with its logs and artifacts, to an empty schema of a Postgres
+//! database.
 //!
-//! 1. The write lock of the source is taken: no process registers or changes anything meanwhile.
-//! 2. One transaction on the target takes all rows, logs and artifacts. It commits with a mark, and
-//!    a marked store cannot be opened.
+//! 1. The move acquires the write lock of the source, so that no process registers or changes
+//!    anything meanwhile.
+//! 2. One transaction on the target writes all rows, logs and artifacts. It commits with a mark,
+//!    and a marked store cannot be opened.
 //! 3. The caller compares both stores.
-//! 4. The source is marked as moved; then the mark of the target is removed.
+//! 4. The move marks the source as moved. Then it removes the mark of the target.
 //!
-//! A move that ends before 4 leaves the source as it was. The next one empties the marked target
-//! and starts again, or, if the source is marked already, ends 4.
+//! A move that ends before step 4 leaves the source as it was. The next move empties the marked
+//! target and starts again. If the source is marked already, it completes step 4 instead.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,10 +21,10 @@ use rusqlite::types::Value;
 use tokio_postgres::types::Type;
 
 use crate::bytes::MAX_BLOB;
+use crate::contract::{Sessions, Store};
 use crate::error::{Error, Result};
 use crate::postgres::{MoveTarget, PostgresStore};
 use crate::sqlite::{MoveSource, SqliteStore};
-use crate::store::Store;
 use crate::{Open, Options};
 
 /// Tables whose rows are not copied, and why.
@@ -44,7 +46,7 @@ pub(crate) type SourceTables = BTreeMap<String, Vec<String>>;
 /// Names and types of columns by table.
 pub(crate) type TargetTables = BTreeMap<String, Vec<(String, Type)>>;
 
-/// A table that is copied, with its columns in the order of the target.
+/// A table to copy, with its columns in the order of the target.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TablePlan {
     pub(crate) name: String,
@@ -56,7 +58,7 @@ impl TablePlan {
     /// or column cannot be forgotten.
     fn select(&self) -> String {
         let columns: Vec<String> = self.columns.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        // A blob that is not whole was left behind by a process that died.
+        // A process that died left the incomplete blobs behind.
         let whole = match self.name.as_str() {
             "blobs" => " WHERE is_whole = 1",
             "blob_chunks" => " WHERE hash IN (SELECT hash FROM blobs WHERE is_whole = 1)",
@@ -66,7 +68,10 @@ impl TablePlan {
     }
 }
 
-/// Returns the tables to copy, or why the two schemas do not fit each other.
+/// Returns the tables to copy.
+///
+/// # Errors
+/// Describes how the two schemas differ if they do not match.
 pub(crate) fn plan(source: &SourceTables, target: &TargetTables) -> Result<Vec<TablePlan>, String> {
     let is_left_out = |table: &str| LEFT_OUT.iter().any(|(name, _)| *name == table);
     let mut plans = Vec::new();
@@ -87,18 +92,17 @@ fn names(columns: &[(String, Type)]) -> Vec<String> {
     columns.iter().map(|(name, _)| name.clone()).collect()
 }
 
-/// What a store has beside its tables, and how it stands.
+/// The state of a source beside its rows: instance, clock, schema and counters.
 #[derive(Debug)]
 pub(crate) struct SourceContents {
     pub(crate) instance: String,
-    /// The latest moment that was written.
+    /// The latest moment that was written, in milliseconds.
     pub(crate) clock: i64,
     pub(crate) tables: SourceTables,
-    /// The last number that was given, of tables that never give one twice.
+    /// The last number that was assigned, of tables that never reuse one.
     pub(crate) numbers: BTreeMap<String, i64>,
 }
 
-/// Rows of a table.
 pub(crate) type Rows = Vec<Vec<Value>>;
 
 /// The log of an attempt.
@@ -117,24 +121,24 @@ pub struct Copied {
     pub rows: BTreeMap<String, u64>,
     pub logs: u64,
     pub artifacts: u64,
-    /// Artifacts that the store names and that it has not.
+    /// Artifacts that the store names but does not have.
     pub missing: u64,
 }
 
-/// What a call to [`begin`] has done.
+/// The result of [`begin`].
 #[derive(Debug)]
 pub enum Begun {
     Copied(Box<Move>),
-    /// An earlier move had done everything but its last step, which was done now.
+    /// An earlier move had completed everything but its last step, which this call completed.
     Ended,
 }
 
-/// A move whose rows are in the target. Dropped, it leaves the source as it was.
+/// A move whose rows are in the target. Dropping it leaves the source as it was.
 #[derive(Debug)]
 pub struct Move {
     source: MoveSource,
     target: MoveTarget,
-    /// Of the new store, without a password.
+    /// The address of the new store, without a password.
     address: String,
     pub from: Arc<dyn Store>,
     pub to: Arc<dyn Store>,
@@ -142,9 +146,10 @@ pub struct Move {
     pub copied: Copied,
 }
 
-/// Copies a store to an empty one. `report` is told of each table and of the rows of it so far.
+/// Copies a store to an empty one. Calls `report` with each table and the number of its rows so
+/// far.
 pub async fn begin(from: &Path, to: &str, options: &Options, report: &dyn Fn(&str, u64)) -> Result<Begun> {
-    // As it has to be typed to open the new store, but for a password.
+    // The address that opens the new store, but without the password.
     let address = crate::without_password(to).unwrap_or_else(|| to.to_owned());
     let store = match SqliteStore::open(from, Open::Existing) {
         Err(Error::Moved { to: known, .. }) if known == address => {
@@ -156,7 +161,7 @@ pub async fn begin(from: &Path, to: &str, options: &Options, report: &dyn Fn(&st
         }
         store => store?,
     };
-    // Tasks of dead processes go back to their queues.
+    // Returns the tasks of dead processes to their queues.
     store.reap().await?;
     let (source, contents) = MoveSource::begin(from).await?;
     let mut target = MoveTarget::open(to).await?;
@@ -196,7 +201,7 @@ pub async fn begin(from: &Path, to: &str, options: &Options, report: &dyn Fn(&st
     })))
 }
 
-/// Artifacts are files beside an embedded store, and blobs in a database.
+/// Copies artifacts, which are files beside an embedded store and blobs in a database.
 async fn copy_artifacts(
     store: &SqliteStore,
     target: &MoveTarget,
@@ -222,7 +227,7 @@ async fn copy_artifacts(
 }
 
 impl Move {
-    /// Marks the source as moved, and opens the target.
+    /// Marks the source as moved, and opens the target for use.
     pub async fn end(self) -> Result<()> {
         let instance = self.from.instance().to_string();
         self.source.mark(&self.address).await?;

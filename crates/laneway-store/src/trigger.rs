@@ -1,5 +1,6 @@
-//! What the store keeps of triggers: how far each has come, and ends of runs that somebody waits for. When a tick is due
-//! and which parameters it gives is core's; who starts the run is the engine's (`docs/design/triggers.md`).
+//! What the store keeps of triggers: how far each has come, and ends of runs that must fire one. It
+//! never computes a tick or its parameters: `laneway_core::trigger` does. It never starts a run:
+//! the engine does. See `docs/design/triggers.md`.
 
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ use laneway_core::trigger::{After, Ended, Start, Trigger, tick_of_key};
 
 use crate::prune::HOLD_KEYS;
 
-/// A trigger of an applied workflow, to be kept.
+/// A trigger of an applied workflow, to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Armed {
     pub key: String,
-    /// Whose ends fire it.
+    /// The ends of runs that fire it.
     pub after: Option<After>,
-    /// Where it listens.
+    /// The webhook path at which it listens.
     pub path: Option<String>,
 }
 
@@ -34,7 +35,7 @@ impl Armed {
     }
 }
 
-/// Which trigger, and in which version of its workflow it is written.
+/// Identifies a trigger and the version of the workflow that declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerRef {
     pub workflow: String,
@@ -42,13 +43,13 @@ pub struct TriggerRef {
     pub version: Version,
 }
 
-/// A trigger, as people are shown it.
+/// A trigger for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerView {
     pub at: TriggerRef,
-    /// Everything up to here is dealt with.
+    /// Everything up to this moment has been processed.
     pub dealt_with: Millis,
-    /// When a schedule has to be looked at again.
+    /// When a node must evaluate the schedule again.
     pub due_at: Option<Millis>,
     /// Who paused it, and since when.
     pub pause: Option<(String, Millis)>,
@@ -56,8 +57,8 @@ pub struct TriggerView {
 }
 
 impl TriggerView {
-    /// Returns when a schedule starts a run next. One that was applied or resumed just now is due
-    /// at that moment, so that a node works out its next tick.
+    /// Returns when a schedule starts a run next. A schedule that was just applied or resumed is
+    /// due at that moment, so that a node computes its next tick.
     pub fn next(&self) -> Option<Millis> {
         let due_at = self.due_at?;
         if due_at > self.dealt_with {
@@ -67,7 +68,7 @@ impl TriggerView {
     }
 }
 
-/// What came of the last time.
+/// The result of the last time that it fired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastFired {
     pub at: Millis,
@@ -77,12 +78,13 @@ pub struct LastFired {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Started(RunId),
-    /// No run could be started, in words.
+    /// Why no run could be started.
     Refused(String),
 }
 
 impl Outcome {
-    /// The run that was started, as it is stored. What came of the last time decides nothing: where that cannot be read, people are told.
+    /// Parses the stored id of the run that was started. An unreadable id is reported to users
+    /// instead of failing, because no decision depends on it.
     pub(crate) fn of_run(stored: &str) -> Self {
         match RunId::parse(stored) {
             Some(run) => Self::Started(run),
@@ -91,7 +93,7 @@ impl Outcome {
     }
 }
 
-/// Who listens at a path, and what time it is there.
+/// The trigger at a webhook path, and the current time of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
     pub trigger: TriggerView,
@@ -99,33 +101,34 @@ pub struct Listening {
     pub now: Millis,
 }
 
-/// How long a signature is remembered that says nothing of when it was made: as long as the key of a run that was removed.
+/// How long a signature without a timestamp is remembered: as long as the key of a removed run.
 pub const HOLD_SIGNATURES: Duration = HOLD_KEYS;
 
-/// Old signatures that are forgotten with each new one: more than come, so that they do not pile up.
+/// Number of old signatures to remove with each new one. It is more than are added, so that they do
+/// not accumulate.
 pub(crate) const SIGNATURES_FORGOTTEN: i64 = 20;
 
 /// An end of a run that fires a trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Firing {
-    /// `None` if it is not armed any more, or paused: then the end fires nothing.
+    /// `None` if it is no longer armed, or is paused: the end then fires nothing.
     pub trigger: Option<TriggerRef>,
     pub ended: Ended,
     pub end: End,
 }
 
 impl Firing {
-    /// Whether it is for the hooks of the run itself.
+    /// Returns whether it is for the hooks of the run itself.
     pub fn is_of_hooks(&self) -> bool {
         self.end.is_of_hooks()
     }
 }
 
-/// Which end of which run, for whom.
+/// Identifies an end of a run, and the trigger that it fires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     pub run: RunId,
-    /// The number of its last event: a run that was opened again ends again.
+    /// The number of the last event of the run. A reopened run ends again, with another number.
     pub seq: u64,
     pub workflow: String,
     pub key: String,
@@ -137,47 +140,49 @@ impl End {
     }
 }
 
-/// What there is to be done about callbacks.
+/// What a session can do about callbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outbox {
-    /// Some can be sent now, or are being sent by the session that asks.
+    /// Some can be sent now, or the calling session is sending them.
     pub has_callbacks: bool,
-    /// The process of a run that is over died before it had submitted the hooks.
+    /// A run is over, and its process died before it had submitted the hooks.
     pub owes_hooks: bool,
 }
 
-/// What there is to be done about triggers.
+/// What triggers must do now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueNow {
     /// By the store's clock.
     pub now: Millis,
     pub schedules: Vec<TriggerView>,
     pub firings: Vec<Firing>,
-    /// What is due as well and cannot be read, in words. It takes nobody's place, and nothing comes of it until it is mended.
+    /// Descriptions of due rows that are unreadable. They displace no other row, and have no effect
+    /// until they are repaired.
     pub unreadable: Vec<String>,
-    /// When the next schedule is due, of those that are not.
+    /// When the next schedule is due, among those that are not due now.
     pub next: Option<Millis>,
 }
 
-/// What was done about a schedule.
+/// A schedule that was processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fired {
     pub workflow: String,
     pub key: String,
-    /// How far it had come when that was decided: whoever finds it further on changes nothing.
+    /// How far the schedule had come when this was decided. If it is further by now, `fire` changes
+    /// nothing.
     pub seen: Millis,
     pub dealt_with: Millis,
     pub next: Option<Millis>,
     pub last: Option<LastFired>,
 }
 
-/// The ends at which a workflow has hooks, as they are stored.
+/// Returns the stored form of the ends at which a workflow has hooks.
 pub(crate) fn hooks_text(plan: &Plan) -> Option<String> {
     let ends = hook::ends(&plan.workflow);
     (!ends.is_empty()).then(|| ends_text(&ends))
 }
 
-/// The ends that fire a trigger, as they are stored.
+/// Returns the stored form of the ends that fire a trigger.
 pub(crate) fn ends_text(ends: &[RunStatus]) -> String {
     let words: Vec<&str> = ends.iter().map(|end| end.as_str()).collect();
     format!(" {} ", words.join(" "))

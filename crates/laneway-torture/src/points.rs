@@ -14,6 +14,8 @@ pub enum Place {
     Telling,
     /// A node that fires what is due, while others look at the same.
     Firing,
+    /// A node that submits the callbacks for the end of a run.
+    Calling,
 }
 
 macro_rules! points {
@@ -189,6 +191,10 @@ points! {
     FireMade = "fire.made" in Firing;
     /// It is committed, and who fired it knows nothing of that.
     FireAfter = "fire.after" in Firing;
+    /// A run has ended, and its callbacks are not submitted.
+    CallbacksOwed = "callbacks.owed" in Calling;
+    /// The run of its callbacks is committed, and the end is not crossed off.
+    CallbacksMade = "callbacks.made" in Calling;
     /// The warden has its cgroups, and has not said so.
     WardenReady = "warden.ready" in Warden;
     /// A request was received, nothing is done about it.

@@ -90,7 +90,7 @@ settings! {
     SHUTDOWN_GRACE = "shutdown_grace", "LANEWAY_SHUTDOWN_GRACE", Duration, "10s",
         "How long what runs may go on after a worker was told to stop";
     LEASE_TTL = "lease_ttl", "LANEWAY_LEASE_TTL", Duration, "60s",
-        "After how long without a sign of life a node is taken for dead or frozen";
+        "After how long without a sign of life a node is taken for frozen, or one of another host for dead";
     HEARTBEAT_INTERVAL = "heartbeat_interval", "LANEWAY_HEARTBEAT_INTERVAL", Duration, "5s",
         "How often a node gives that sign; at most a third of lease_ttl, to which the default is lowered";
     MAX_LOST = "max_lost", "LANEWAY_MAX_LOST", Count, "3",
@@ -100,7 +100,7 @@ settings! {
     EXIT_WITH_PARENT = "exit_with_parent", "LANEWAY_EXIT_WITH_PARENT", Switch, "false",
         "Whether a worker stops when the process that started it dies, as under a supervisor or in a test";
     WORKSPACE_MAX_BYTES = "workspace_max_bytes", "LANEWAY_WORKSPACE_MAX_BYTES", Bytes, "256MiB",
-        "How much steps of a submitted run may leave together for the steps that need them; more than that fails the step, unless the run is pinned to its node";
+        "How much a step of a submitted run may see and leave together for its files to follow the run; above that the run is bound to the node of that step";
     LISTEN = "listen", "LANEWAY_LISTEN", Text, "127.0.0.1:7878",
         "Where `laneway serve` listens; beyond this host only with a certificate or behind a proxy";
     WORKER_ENABLED = "worker_enabled", "LANEWAY_WORKER_ENABLED", Switch, "true",

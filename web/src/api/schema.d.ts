@@ -1803,6 +1803,7 @@ export interface components {
             key?: string | null;
             /** @description What would open it. */
             opens: string;
+            opens_at?: components["schemas"]["Moment"] | null;
             place?: components["schemas"]["Place"] | null;
             since?: string | null;
             /** @description One sentence with all of it. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bytes, duration, relative, short_run } from './format';
+import { bytes, countdown, duration, relative, short_run } from './format';
 import { pieces_of } from './sentence';
 
 test('durations are short and never lie by rounding up to sixty', () => {
@@ -17,6 +17,21 @@ test('durations are short and never lie by rounding up to sixty', () => {
     [90_000_000, '1 d 1 h'],
   ];
   for (const [ms, text] of cases) expect(duration(ms), String(ms)).toBe(text);
+});
+
+test('what is left counts down to nothing, and is never said shorter than it is', () => {
+  const cases: [number, string][] = [
+    [-5, '0:00'],
+    [0, '0:00'],
+    [1, '0:01'],
+    [9_000, '0:09'],
+    [59_001, '1:00'],
+    [245_000, '4:05'],
+    [3_600_000, '1:00:00'],
+    [7_389_000, '2:03:09'],
+    [273_600_000, '3 d 04:00:00'],
+  ];
+  for (const [ms, text] of cases) expect(countdown(ms), String(ms)).toBe(text);
 });
 
 test('sizes', () => {

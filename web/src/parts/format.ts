@@ -31,6 +31,15 @@ export function duration(ms: number): string {
   return `${Math.floor(whole / 86_400)} d ${Math.floor((whole % 86_400) / 3600)} h`;
 }
 
+/** What is left until a moment: `0:09`, `4:05`, `2:03:09`, `3 d 04:00:00`. Never shorter than it is. */
+export function countdown(ms: number): string {
+  const whole = Math.max(0, Math.ceil(ms / 1000));
+  const two = (part: number) => String(part).padStart(2, '0');
+  const [days, hours, minutes, seconds] = [Math.floor(whole / 86_400), Math.floor((whole % 86_400) / 3600), Math.floor((whole % 3600) / 60), whole % 60];
+  if (days > 0) return `${days} d ${two(hours)}:${two(minutes)}:${two(seconds)}`;
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
+}
+
 export function bytes(count: number): string {
   if (count < 1024) return `${count} B`;
   const units = ['KiB', 'MiB', 'GiB', 'TiB'];

@@ -133,6 +133,8 @@ export class RunFold {
   /** Until when it may clean up, while it is being canceled. */
   clean_up_until: number | null;
   paused: string[];
+  /** Until when it waits, of one that was submitted for later. */
+  not_before: number | null;
   submitted_at: number;
   started_at: number | null;
   finished_at: number | null;
@@ -150,6 +152,7 @@ export class RunFold {
     this.closing = run.closing ?? null;
     this.clean_up_until = moment(run.clean_up_until);
     this.paused = [...(run.paused ?? [])];
+    this.not_before = moment(run.not_before);
     this.submitted_at = moment(run.submitted_at) ?? 0;
     this.started_at = moment(run.started_at);
     this.finished_at = moment(run.finished_at);
@@ -191,7 +194,11 @@ export class RunFold {
 
   #run(event: StreamEvent, at: number): void {
     switch (event.event) {
+      case 'run_due':
+        this.not_before = null;
+        break;
       case 'run_started':
+        this.not_before = null;
         this.status = 'running';
         this.started_at = at;
         break;
@@ -230,6 +237,7 @@ export class RunFold {
         this.finished_at = at;
         this.closing = null;
         this.clean_up_until = null;
+        this.not_before = null;
         this.paused = [];
         break;
     }

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { StreamEvent } from '../api/stream';
 import { acts_beside, is_canceling, run_acts, run_state, task_acts, type RunFacts } from './acts';
 import { bars_of, History, lanes_of, span_of, ticks, type Bar } from './bars';
-import { moment, RunFold, type Run } from './fold';
+import { moment, RunFold, type Cause, type Run } from './fold';
+import { opens_at } from './why';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString();
 const task = (step: string) => ({ step, status: 'pending', attempt: 0, output: {}, item: null, node: null });
@@ -50,6 +51,31 @@ describe('a run', () => {
     expect(told(['run_started'], cleaning).clean_up_until).toBe(60_000);
     expect(told(['run_started'], cleaning, ended).clean_up_until).toBeNull();
     expect(told(['run_started'], cleaning, finished).clean_up_until).toBeNull();
+  });
+
+  it('waits for its moment until that has come, or it has ended', () => {
+    const later = { ...RUN, not_before: at(60) } as Run;
+    const not_before = (...facts: string[]) => {
+      const fold = new RunFold(later);
+      facts.forEach((event, place) => fold.apply({ event, seq: place + 2, at: at(place), status: 'canceled' } as StreamEvent));
+      return fold.not_before;
+    };
+    expect(not_before()).toBe(moment(at(60)));
+    expect(not_before('run_paused')).toBe(moment(at(60)));
+    expect([not_before('run_due'), not_before('run_started'), not_before('run_finished')]).toEqual([null, null, null]);
+  });
+
+  it('counts down for a task only where time alone lets it go on', () => {
+    const cause = { gate: 'not_before', holders: [], opens: '', text: '', opens_at: at(9) } as Cause;
+    const wait = { until: 7, timeout_at: null, signaled_by: null, reason: null, child: null };
+    const task = { status: 'pending', cause: null, wait: null, run_at: null } as Parameters<typeof opens_at>[0];
+    expect(opens_at(task, null)).toBeNull();
+    expect(opens_at({ ...task, cause }, null)).toBe(moment(at(9)));
+    expect(opens_at({ ...task, cause }, { ...cause, opens_at: at(8) })).toBe(moment(at(8)));
+    expect(opens_at({ ...task, run_at: 5 }, null)).toBe(5);
+    expect(opens_at({ ...task, status: 'parked', wait }, null)).toBe(7);
+    expect(opens_at({ ...task, status: 'parked', wait: { ...wait, signaled_by: 'ada' } }, null)).toBeNull();
+    expect(opens_at({ ...task, status: 'running', cause, wait, run_at: 5 }, null)).toBeNull();
   });
 
   it('has something that waits until all of it has started or ended', () => {

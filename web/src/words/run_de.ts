@@ -50,6 +50,8 @@ export const run_de: Record<keyof typeof run_en, Word> = {
   'run.unreadable': 'nicht lesbar',
   'run.interrupted': 'Der Prozess, der ihn ausführte, ist nicht mehr da. `laneway run` beim Speicher oder ein Worker setzt ihn fort.',
   'run.set_aside': 'Beiseitegelegt: {what} kann nicht gelesen werden ({why}).',
+  'wait.left': 'Wartet noch {left}',
+  'wait.over': 'Der Moment ist gekommen',
   'run.paused_run': 'Angehalten: nichts Neues beginnt, bis jemand ihn weiterlaufen lässt. Was läuft, läuft weiter.',
   'run.paused_workflow': 'Der Workflow {name} ist angehalten: in seinen Läufen beginnt nichts Neues.',
   'run.in_the_past': 'So war es nach Ereignis {at} von {last}.',

@@ -49,6 +49,8 @@ export const run_en = {
   'run.unreadable': 'cannot be read',
   'run.interrupted': 'The process that ran it is gone. `laneway run` beside the store, or a worker, goes on with it.',
   'run.set_aside': 'Set aside: {what} cannot be read ({why}).',
+  'wait.left': 'Waits another {left}',
+  'wait.over': 'The moment has come',
   'run.paused_run': 'Paused: nothing new starts until somebody resumes it. What runs goes on.',
   'run.paused_workflow': 'The workflow {name} is paused: nothing new of its runs starts.',
   'run.in_the_past': 'As it was after event {at} of {last}.',

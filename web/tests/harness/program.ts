@@ -164,7 +164,7 @@ export class Program {
     return this.ask('POST', '/v1/workflows', { document });
   }
 
-  async submit(what: { document: string } | { workflow: string }, params: Record<string, unknown> = {}): Promise<string> {
+  async submit(what: ({ document: string } | { workflow: string }) & { not_before?: string }, params: Record<string, unknown> = {}): Promise<string> {
     return (await this.ask<{ run: string }>('POST', '/v1/runs', { ...what, params })).run;
   }
 

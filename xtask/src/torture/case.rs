@@ -334,7 +334,8 @@ impl Play {
                     | laneway_torture::Place::Shared
                     | laneway_torture::Place::Effect
                     | laneway_torture::Place::Telling
-                    | laneway_torture::Place::Firing,
+                    | laneway_torture::Place::Firing
+                    | laneway_torture::Place::Calling,
                 )
                 | None => self.trouble.nodes_killed += 1,
             }

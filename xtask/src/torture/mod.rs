@@ -7,6 +7,7 @@
 //! docs/design/torture.md says what is injected and what is checked. A new injection is an `Act`.
 
 mod act;
+mod callbacks;
 mod case;
 mod check;
 mod children;
@@ -70,6 +71,8 @@ enum What {
     Children,
     /// Die wherever a tick is fired, while two other nodes look at it; on both databases
     Ticks,
+    /// Die between the end of a run and the submission of its callbacks; on both databases
+    Callbacks,
     /// Die before and after every transaction of a run that goes level by level, and of one with a list
     Shapes,
 }
@@ -82,6 +85,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
             return children::walk(Program::build_tortured(shell)?.path(), children::How::Whole);
         }
         Some(What::Ticks) => return ticks::walk(Program::build_tortured(shell)?.path()),
+        Some(What::Callbacks) => return callbacks::walk(Program::build_tortured(shell)?.path()),
         Some(What::Shapes) => return shapes::walk(Program::build_tortured(shell)?.path()),
         None => {}
     }
@@ -109,6 +113,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     effects::walk(tortured.path())?;
     children::walk(tortured.path(), children::How::Short)?;
     ticks::walk(tortured.path())?;
+    callbacks::walk(tortured.path())?;
     shapes::walk(tortured.path())?;
     hunt(&ground, &mut dice, &mut tally)?;
     tally.print();

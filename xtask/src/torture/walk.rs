@@ -140,11 +140,12 @@ fn case(act: Act, dice: &mut Dice) -> Case {
     Case { act, seed, bug: None, patience: PATIENCE }
 }
 
-/// Whether a point comes by in the workflow that is tortured. Those of many nodes, of effects, of children and of ticks have walks of their own.
+/// Whether a point comes by in the workflow that is tortured. Those of many nodes, of effects, of children,
+/// of ticks and of callbacks have walks of their own.
 pub(super) fn is_walked(point: Point) -> bool {
     match point.place() {
         Place::Node | Place::Warden => true,
-        Place::Shared | Place::Effect | Place::Telling | Place::Firing => false,
+        Place::Shared | Place::Effect | Place::Telling | Place::Firing | Place::Calling => false,
     }
 }
 
@@ -230,5 +231,7 @@ fn scenes(point: Point) -> &'static [Scene] {
         | Point::RenewAfter => &[],
         // `ticks.rs` walks to these.
         Point::FireDue | Point::FireBefore | Point::FireMade | Point::FireAfter => &[],
+        // `callbacks.rs` walks to these.
+        Point::CallbacksOwed | Point::CallbacksMade => &[],
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn cause(wait: &Wait, run: RunId, task: &TaskState) -> Option<Cause> 
             Cause {
                 gate: "timer",
                 opens: format!("at {until}"),
+                opens_at: waiting.until,
                 text: format!("waits until {until}, since {since}{fails}"),
                 ..base
             }

@@ -214,6 +214,8 @@ impl RateWait {
             key: Some(self.name.clone()),
             place: Some(self.place),
             opens: format!("at {about}{turn}"),
+            // An estimate is no moment.
+            opens_at: (before == 0).then_some(turn),
             text: format!(
                 "waits for the rate `{}`, which lets {} through, until {about}{turn}; {}",
                 self.name,

@@ -10,6 +10,7 @@ mod unpack;
 
 use std::path::PathBuf;
 
+pub use laneway_core::layer::readable_size as size;
 pub use pack::{IGNORE_FILE, Packing, pack};
 pub use sensitive::MAX_FILE_BYTES;
 pub use unpack::{top_file, unpack};
@@ -94,14 +95,5 @@ impl Error {
             }
             Self::Rules { .. } | Self::Refused { .. } | Self::Unwritable { .. } => None,
         }
-    }
-}
-
-/// A size as people read it.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        bytes if bytes >= 10 << 20 => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 10 << 10 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} bytes"),
     }
 }

@@ -19,7 +19,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::params;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{CancelMode, Lease, NewSession, SetAside, Submission};
+use laneway_store::model::{CancelMode, DEFAULT_MAX_PARALLEL, Lease, NewSession, SetAside, Submission};
 use laneway_store::{Open, Options, Store, submission_key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,9 +38,6 @@ use crate::worker::{Control, Counts, Cut, Ground, Heartbeat, Means, Worker, retu
 
 /// Variables that processes see, beside those of their document.
 const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
-
-/// Tasks of a run at once, where its workflow says nothing.
-const MAX_PARALLEL: u32 = 4;
 
 /// How often it is asked whether a run that somebody waits for can still end: all of it is read for that.
 const QUIET: Duration = Duration::from_secs(5);
@@ -185,11 +182,11 @@ impl Builder {
         let session = store.register(self.session()).await?;
         match self.begin(store, session).await {
             Ok((worker, heartbeat)) => {
-                let firer = Firer { store: Arc::clone(store), session, max_parallel: MAX_PARALLEL };
+                let firer = Firer { store: Arc::clone(store), session, max_parallel: DEFAULT_MAX_PARALLEL };
                 let starter = Starter {
                     store: Arc::clone(store),
                     session,
-                    max_parallel: MAX_PARALLEL,
+                    max_parallel: DEFAULT_MAX_PARALLEL,
                     is_local: false,
                     defaults: DocumentDefaults::default(),
                 };
@@ -330,24 +327,15 @@ impl Engine {
             let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
             Error::Params(lines.join("; "))
         })?;
-        let max_parallel = plan.workflow.max_parallel.map_or(MAX_PARALLEL, |number| number.get());
+        let max_parallel = plan.workflow.max_parallel.map_or(DEFAULT_MAX_PARALLEL, |number| number.get());
         let mut submission = Submission {
-            plan: Arc::new(plan),
-            document,
             dir: self.inner.dir.to_string_lossy().into_owned(),
-            bundle: None,
             params,
             max_parallel,
-            session: self.inner.life.session(),
             is_shared: true,
-            is_paused: false,
             key,
             by: "embedded".to_owned(),
-            origin: None,
-            parent: None,
-            no_cache: false,
-            end_by: None,
-            not_before: None,
+            ..Submission::new(Arc::new(plan), document, self.inner.life.session())
         };
         loop {
             match self.inner.store.submit(submission.clone()).await {

@@ -314,22 +314,11 @@ mod tests {
         let source = Source { file: "flow.yaml".into(), default_name: "flow".into(), text: text.clone() };
         let plan = compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
         let submission = Submission {
-            plan: Arc::new(plan),
-            document: text,
             dir: "/".into(),
-            bundle: None,
             params: serde_json::Map::new(),
             max_parallel: 4,
-            session,
-            is_shared: false,
-            is_paused: false,
-            key: None,
             by: "ada".into(),
-            origin: None,
-            parent: None,
-            no_cache: false,
-            end_by: None,
-            not_before: None,
+            ..Submission::new(Arc::new(plan), text, session)
         };
         let run = store.submit(submission).await.expect("a run");
         let claims = store.claim(Ask { session, run: Some(run), limit: 2, ahead: 0 }).await.expect("claims");

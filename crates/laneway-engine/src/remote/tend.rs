@@ -21,10 +21,11 @@ use tokio::time::Instant;
 use super::Terms;
 use super::judge::{Held, SLACK, Verdict, verdict};
 use crate::log::unix_ms;
+use crate::worker::DEAD_NODE_CHECK_INTERVAL;
 
 /// How often it looks while there are remote workers, and while there are none.
 const LOOK: Duration = SLACK;
-const SWEEP: Duration = Duration::from_secs(5);
+const SWEEP: Duration = DEAD_NODE_CHECK_INTERVAL;
 
 /// Hints come in crowds.
 const PAUSE: Duration = Duration::from_millis(50);

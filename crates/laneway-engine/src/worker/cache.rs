@@ -13,7 +13,7 @@ use laneway_core::expression::Scope;
 use laneway_core::group;
 use laneway_core::hash::ContentHash;
 use laneway_store::cache::{Found, Hit, Look, NewResult};
-use laneway_store::layer::{LayerContent, NewLayer};
+use laneway_store::layer::NewLayer;
 use laneway_store::model::{Artifact, Claim, Outcome};
 use tokio::task::JoinHandle;
 
@@ -181,7 +181,7 @@ impl Owed {
         if let (Some((parts, key)), Some(Outcome::Succeeded { output })) = (key, outcome)
             && !group::says_it_failed(output)
             // What is on this node alone is nothing that others could take.
-            && left.layer.as_ref().is_none_or(|layer| layer.content != LayerContent::OnNode)
+            && left.layer.as_ref().is_none_or(|layer| layer.content.oversize().is_none())
         {
             let plan = &claim.head.plan;
             let result = NewResult {

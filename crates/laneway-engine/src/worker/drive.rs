@@ -56,8 +56,9 @@ const SAY_AFTER: Duration = Duration::from_millis(20);
 /// How long an end may wait for company while enough is held to go on: fewer commits, and nobody waits for this one.
 const RECORD_AFTER: Duration = Duration::from_millis(5);
 
-/// How often a node looks for others that died, and for gates that somebody forgot: the safety net.
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// How often a node checks the locks of other nodes for dead ones, and for gates that no verb has opened.
+/// docs/operations.md gives this figure to operators.
+pub const DEAD_NODE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The store's clock may be ahead of ours, so a moment is never waited for in one piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -409,7 +410,7 @@ impl Loop {
             came: HashMap::new(),
             freed: VecDeque::new(),
             pulse: means.pulse,
-            sweep_at: matches!(aim, Aim::Any { .. }).then(|| Instant::now() + SWEEP_EVERY),
+            sweep_at: matches!(aim, Aim::Any { .. }).then(|| Instant::now() + DEAD_NODE_CHECK_INTERVAL),
             is_reap_due: false,
             asked_at: None,
             stop_at: None,
@@ -613,7 +614,7 @@ impl Loop {
             }
             Message::Swept(Err(error)) => {
                 self.tolerate_of_all(error)?;
-                self.sweep_at = Some(Instant::now() + SWEEP_EVERY);
+                self.sweep_at = Some(Instant::now() + DEAD_NODE_CHECK_INTERVAL);
             }
             Message::Renewed(asked, Ok(renewed)) => self.compare(asked, renewed),
             Message::Renewed(_, Err(error)) => {

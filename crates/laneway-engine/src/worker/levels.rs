@@ -245,6 +245,7 @@ steps:
             at: ClaimRef { run, position, attempt: 1, generation: 1, session },
             head: Arc::clone(&head),
             start_by: None,
+            is_bound: false,
         };
         (0..4).map(claim).collect()
     }

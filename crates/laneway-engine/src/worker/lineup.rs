@@ -308,7 +308,7 @@ mod tests {
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {
             let at = ClaimRef { run, position, attempt: 1, generation: 1, session };
-            Claim { at, head: Arc::clone(&head), start_by: None }
+            Claim { at, head: Arc::clone(&head), start_by: None, is_bound: false }
         };
         (first..first + count).map(claim).collect()
     }

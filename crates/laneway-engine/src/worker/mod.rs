@@ -37,7 +37,7 @@ use std::path::PathBuf;
 pub use begin::return_what_is_left;
 pub use control::Control;
 pub use counts::Counts;
-pub use drive::{Cut, Drive, Means, Worker};
+pub use drive::{Cut, DEAD_NODE_CHECK_INTERVAL, Drive, Means, Worker};
 pub use heartbeat::{Heartbeat, Pulse};
 pub use prepare::Ground;
 

@@ -72,6 +72,7 @@ fn room_of(claim: &Claim) -> Option<Room> {
     }
     match claim.head.placed {
         Placed::Local | Placed::Pinned { .. } => plan.class_of(claim.at.position).room,
+        Placed::Spread if claim.is_bound => plan.class_of(claim.at.position).room,
         // Counted by the store. If one is too many after all, it waits in the pool's own line.
         Placed::Spread => None,
     }
@@ -125,6 +126,7 @@ steps:
             at: ClaimRef { run, position, attempt: 1, generation: 1, session },
             head: Arc::clone(&head),
             start_by: None,
+            is_bound: false,
         };
         (0..5).map(claim).collect()
     }
@@ -163,5 +165,11 @@ steps:
     #[test]
     fn of_shared_runs_the_store_has_counted() {
         assert_eq!(admitted(&mut Rooms::default(), claims(Placed::Spread)), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn of_shared_runs_that_are_bound_to_this_node_the_worker_counts() {
+        let bound = claims(Placed::Spread).into_iter().map(|claim| Claim { is_bound: true, ..claim });
+        assert_eq!(admitted(&mut Rooms::default(), bound.collect()), [0, 1, 4]);
     }
 }

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use laneway_core::class::{Class, Lack, lacks};
 use laneway_core::definition::{Merge, OnConflict};
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::layer::{LayerEntry, LayerManifest, LayerPosition, OrderedLayer, compose, is_chain};
 use laneway_core::merge::{Changes, Entry};
-use laneway_core::plan::Position;
+use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
-use laneway_store::layer::{Layer, LayerContent, MAX_INLINE_LAYER, NewLayer};
+use laneway_store::layer::{Layer, LayerContent, MAX_INLINE_LAYER, NewLayer, Oversize};
 use laneway_store::model::{Claim, Placed};
 use laneway_store::{Store, private};
 use rustix::fs::{Timespec, Timestamps, futimens};
@@ -69,16 +70,16 @@ pub(super) enum Error {
     #[error("{0}; decide with `on_conflict: {{keep: STEP}}`, or let one of the steps need the other")]
     Conflict(String),
     #[error(
-        "it and the steps before it left {size}, and the store takes {limit} (`workspace_max_bytes`); its largest \
-         files: {largest}; leave less, raise `workspace_max_bytes`, or keep the run on one node with \
+        "{0}, and this node does not have them; start that node again and retry the run, raise \
+         `workspace_max_bytes`, or let the step leave less"
+    )]
+    OnOtherNode(String),
+    #[error(
+        "{layer}; its run is bound to node {node}, which {lack}; give that node what it lacks, raise \
+         `workspace_max_bytes`, let the step leave less, or choose a node for the whole run with \
          `placement: pinned`"
     )]
-    TooLarge { size: String, limit: String, largest: String },
-    #[error(
-        "`{step}` left {size} on node {node}, more than `workspace_max_bytes` lets the store take, and this node \
-         does not have them; start that node again, raise `workspace_max_bytes`, or let the step leave less"
-    )]
-    OnOtherNode { step: String, node: String, size: String },
+    NotRunnableThere { layer: String, node: String, lack: String },
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -99,17 +100,21 @@ impl Error {
             Self::Bundle(bundle::Error::Unwritable { source, .. }) | Self::Io(source) => {
                 source.kind() == io::ErrorKind::StorageFull
             }
-            Self::Bundle(_) | Self::Conflict(_) | Self::TooLarge { .. } | Self::OnOtherNode { .. } => false,
+            Self::Bundle(_) | Self::Conflict(_) | Self::OnOtherNode(_) | Self::NotRunnableThere { .. } => {
+                false
+            }
         }
     }
 
     pub(super) fn reason(&self) -> Reason {
         match self {
             Self::Conflict(_) => Reason::Conflict,
-            Self::TooLarge { .. } => Reason::BadOutput,
-            Self::Store(_) | Self::Bundle(_) | Self::View { .. } | Self::OnOtherNode { .. } | Self::Io(_) => {
-                Reason::StartFailed
-            }
+            Self::Store(_)
+            | Self::Bundle(_)
+            | Self::View { .. }
+            | Self::OnOtherNode(_)
+            | Self::NotRunnableThere { .. }
+            | Self::Io(_) => Reason::StartFailed,
         }
     }
 }
@@ -159,6 +164,7 @@ impl RunFiles {
     /// Makes the view of an attempt: the bundle, and the layers of the steps that it needs.
     pub(super) async fn enter(&self, claim: &Claim, bundle: &ContentHash) -> Result<AttemptView, Error> {
         let shown = self.shown(claim).await?;
+        self.check_node(claim, &shown).await?;
         let shown_bytes = shown.iter().map(|shown| shown.layer.bytes).sum();
         let (files, claim, bundle) = (self.clone(), claim.clone(), bundle.clone());
         let (view, made_of) = blocking(move || files.enter_now(&claim, &bundle, &shown)).await?;
@@ -187,6 +193,23 @@ impl RunFiles {
             .collect();
         shown.sort_by_key(|shown| (shown.place, shown.layer.position));
         Ok(shown)
+    }
+
+    /// Rejects a task that this node cannot run. A task that needs files which are on one node alone is
+    /// offered to that node in any case, because no other node can run it either.
+    async fn check_node(&self, claim: &Claim, shown: &[Shown]) -> Result<(), Error> {
+        let (plan, class) = (&claim.head.plan, claim.head.plan.class_of(claim.at.position));
+        let is_asked = claim.head.placed == Placed::Spread && class != Class::of_processes();
+        let kept = shown.iter().filter(|shown| is_asked && shown.layer.node.is_some());
+        let Some(kept) = kept.max_by_key(|shown| shown.layer.bytes) else { return Ok(()) };
+        let nodes = self.store.nodes(0).await?;
+        let Some(this) = nodes.iter().find(|node| node.session == claim.at.session) else { return Ok(()) };
+        let lacks = this.offer.as_ref().map(|offer| lacks(offer, &class)).unwrap_or_default();
+        // An engine that does not answer may do so at the next attempt, and tells by itself.
+        let lack = lacks.into_iter().find(|lack| *lack != Lack::Container);
+        let Some(lack) = lack else { return Ok(()) };
+        let layer = layer_on_node(plan, &kept.layer).unwrap_or_default();
+        Err(Error::NotRunnableThere { layer, node: this.node.clone(), lack: lack.to_string() })
     }
 
     fn enter_now(
@@ -219,14 +242,9 @@ impl RunFiles {
     }
 
     fn layer(&self, claim: &Claim, shown: &Shown) -> Result<PathBuf, Error> {
-        let Layer { position, hash, node, bytes, .. } = &shown.layer;
-        if let Some(node) = node {
-            let missing = || Error::OnOtherNode {
-                step: claim.head.plan.task_name(*position),
-                node: node.clone(),
-                size: bundle::size(*bytes),
-            };
-            return self.layers.find(hash)?.ok_or_else(missing);
+        let Layer { position, hash, .. } = &shown.layer;
+        if let Some(layer) = layer_on_node(&claim.head.plan, &shown.layer) {
+            return self.layers.find(hash)?.ok_or(Error::OnOtherNode(layer));
         }
         let run = claim.head.run;
         self.layers.get(hash, |fresh| {
@@ -277,16 +295,10 @@ impl RunFiles {
         if self.store.is_embedded() || seen <= self.max_bytes {
             return self.store_layer(&packed).await.map(Some);
         }
-        // Only a pinned run has all of its steps where these files are.
-        if !matches!(claim.head.placed, Placed::Pinned { .. }) {
-            return Err(Error::TooLarge {
-                size: bundle::size(seen),
-                limit: bundle::size(self.max_bytes),
-                largest: largest(&changed.captured),
-            });
-        }
-        let files = self.clone();
-        let layer = layer_of(&packed, LayerContent::OnNode, Vec::new());
+        let (files, limit) = (self.clone(), self.max_bytes);
+        let oversize = Oversize { bytes: seen, limit, largest: largest(&changed.captured) };
+        // The store binds the run to this node with it.
+        let layer = layer_of(&packed, LayerContent::OnNode(oversize), Vec::new());
         let hash = layer.hash.clone();
         let run = claim.head.run;
         blocking(move || files.keep_on_node(run, &packed, &hash)).await?;
@@ -487,10 +499,30 @@ fn merge_changes(manifest: &LayerManifest) -> Changes {
     manifest.entries.iter().filter_map(|(path, found)| Some((path.clone(), entry(found)?))).collect()
 }
 
-fn largest(captured: &Captured) -> String {
-    let named = captured.largest(NAMED_FILES);
-    let named = named.iter().map(|(path, size)| format!("{} ({})", path.display(), bundle::size(*size)));
-    named.collect::<Vec<_>>().join(", ")
+/// Describes a layer that one node alone has. `None` for a layer that is in the store.
+fn layer_on_node(plan: &Plan, layer: &Layer) -> Option<String> {
+    let (node, step) = (layer.node.as_ref()?, plan.task_name(layer.position));
+    let left = format!("`{step}` left {} on node {node}", bundle::size(layer.bytes));
+    let Some(Oversize { bytes, limit, largest }) = &layer.oversize else {
+        return Some(format!("{left}, more than `workspace_max_bytes` lets the store take"));
+    };
+    let seen = match layer.bytes > *limit {
+        true => String::new(),
+        false => format!(", {} with what it saw", bundle::size(*bytes)),
+    };
+    let named: Vec<String> =
+        largest.iter().map(|(path, size)| format!("{path} ({})", bundle::size(*size))).collect();
+    let files = match named.is_empty() {
+        true => String::new(),
+        false => format!(" (largest files: {})", named.join(", ")),
+    };
+    let limit = bundle::size(*limit);
+    Some(format!("{left}{seen}, more than `workspace_max_bytes` ({limit}) lets the store take{files}"))
+}
+
+fn largest(captured: &Captured) -> Vec<(String, u64)> {
+    let largest = captured.largest(NAMED_FILES).into_iter();
+    largest.map(|(path, size)| (path.display().to_string(), size)).collect()
 }
 
 async fn blocking<T: Send + 'static>(

@@ -100,22 +100,18 @@ pub async fn submit(
     let workflow = plan.workflow.name.clone();
     let Terms { session, by, origin, key, .. } = terms;
     let submission = Submission {
-        plan,
-        document,
         dir,
         bundle,
         params,
         max_parallel,
-        session,
         is_shared: true,
         is_paused: paused,
         key,
         by,
         origin,
-        parent: None,
         no_cache,
-        end_by: None,
         not_before,
+        ..Submission::new(plan, document, session)
     };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })

@@ -163,6 +163,9 @@ pub struct Cause {
     pub since: Option<String>,
     /// What would open it.
     pub opens: String,
+    /// The moment that opens it, if only time does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens_at: Option<Moment>,
     /// One sentence with all of it.
     pub text: String,
 }
@@ -279,6 +282,7 @@ impl From<&cause::Cause> for Cause {
             place: cause.place.map(|place| Place { at: place.at, of: place.of }),
             since: cause.since.clone(),
             opens: cause.opens.clone(),
+            opens_at: cause.opens_at.map(Moment),
             text: cause.text.clone(),
         }
     }

@@ -253,22 +253,11 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
     let session = store.register(NewSession::ephemeral("ada:1", 1)).await.expect("a session");
     let source = Source { file: "flow.yaml".into(), default_name: "flow".into(), text: FLOW.into() };
     let submission = Submission {
-        plan: Arc::new(compile(&source).expect("a plan")),
-        document: FLOW.to_owned(),
         dir: "/tmp".to_owned(),
-        bundle: None,
         params: serde_json::Map::new(),
         max_parallel: 1,
-        session,
-        is_shared: false,
-        is_paused: false,
-        key: None,
         by: "ada".to_owned(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-        end_by: None,
-        not_before: None,
+        ..Submission::new(Arc::new(compile(&source).expect("a plan")), FLOW.to_owned(), session)
     };
     let run = store.submit(submission).await.expect("a run");
     store.cancel(run, "ada", CancelMode::CleanUp).await.expect("canceled");

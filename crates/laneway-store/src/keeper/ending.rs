@@ -234,12 +234,17 @@ impl<F: Facts> Keeper<F> {
         else {
             return Ok(());
         };
-        let node = match layer.content {
+        let oversize = match &layer.content {
             LayerContent::Inline(_) | LayerContent::File => None,
-            LayerContent::OnNode => self.facts.node(claim.session)?,
+            LayerContent::OnNode(oversize) => Some(oversize.clone()),
         };
-        self.layers.push(KeptLayer { position: claim.position, attempt: claim.attempt, node, layer });
-        Ok(())
+        let node = if oversize.is_some() { self.facts.node(claim.session)? } else { None };
+        let (position, attempt) = (claim.position, claim.attempt);
+        self.layers.push(KeptLayer { position, attempt, node: node.clone(), layer });
+        match (node, oversize) {
+            (Some(node), Some(oversize)) => self.bind_to_files(claim.session, &node, (position, &oversize)),
+            (_, _) => Ok(()),
+        }
     }
 
     /// The end of an attempt that will be followed by another, not before `run_at`.

@@ -11,6 +11,7 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{Illegal, TaskStatus};
 use laneway_core::time::Millis;
 
+use super::binding::LayerOnNode;
 use super::keys::Key;
 use super::rows::TaskRow;
 use crate::error::Error;
@@ -69,6 +70,15 @@ pub(crate) trait Facts {
 
     /// Whether some node that lives and takes new work can run tasks of a class.
     fn has_node(&mut self, class: i64) -> Result<bool, Self::Error>;
+
+    /// Whether a session takes tasks of a class.
+    fn takes(&mut self, session: SessionId, class: i64) -> Result<bool, Self::Error>;
+
+    /// The class of a task as its plan has it, whatever its row says.
+    fn class_of(&mut self, position: Position) -> Result<i64, Self::Error>;
+
+    /// Layers that count and that one node alone has.
+    fn layers_on_nodes(&mut self) -> Result<Vec<LayerOnNode>, Self::Error>;
 
     /// The address of a session's node; `None` when that session is over.
     fn node(&mut self, session: SessionId) -> Result<Option<Arc<str>>, Self::Error>;

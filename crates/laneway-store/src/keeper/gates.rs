@@ -170,7 +170,8 @@ impl<F: Facts> Keeper<F> {
                     self.examine(position)?;
                     is_all_taken &= self.task(position)?.status == TaskStatus::Available;
                 } else {
-                    self.promote(position)?;
+                    let class = self.task(position)?.class;
+                    self.promote(position, class)?;
                 }
                 if !has(Bug::OverGrant) && self.live()? >= self.places() {
                     return Ok(());
@@ -211,7 +212,6 @@ impl<F: Facts> Keeper<F> {
     pub(crate) fn examine(&mut self, position: Position) -> Result<(), F::Error> {
         let task = self.task(position)?;
         let (status, closed, run_at, attempt) = (task.status, task.gate, task.run_at, task.attempt);
-        let class = task.class;
         if status == TaskStatus::Parked {
             return self.look_at_parked(position);
         }
@@ -226,6 +226,7 @@ impl<F: Facts> Keeper<F> {
         // Nobody runs it, so that it needs neither a node nor a place.
         let is_growing = self.plan().is_growing(position);
         let is_wait = is_growing || self.step(position).wait().is_some();
+        let class = if is_wait { self.task(position)?.class } else { self.class_for(position)? };
         let when = self.step(position).when;
         let counts = match self.plan().needs_set(position) {
             Some(set) => Some(self.counts(set)?),
@@ -277,8 +278,8 @@ impl<F: Facts> Keeper<F> {
         match gate::judge(&GateFacts { keys: found.lend(&mut limits), ..facts }) {
             Verdict::Open if is_growing => self.grow(position),
             Verdict::Open if is_wait => self.park(position),
-            Verdict::Open => self.promote(position),
-            Verdict::Closed(wait) => self.close_gate(position, wait),
+            Verdict::Open => self.promote(position, class),
+            Verdict::Closed(wait) => self.close_gate(position, wait, class),
             Verdict::Skip(reason) => {
                 let detail = self.why_skipped(position, reason)?;
                 self.skip(position, reason, detail)
@@ -348,7 +349,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// Notes which gate it waits for, and where in that line; the full cause is computed when it is read.
-    fn close_gate(&mut self, position: Position, wait: Wait<'_>) -> Result<(), F::Error> {
+    fn close_gate(&mut self, position: Position, wait: Wait<'_>, class: i64) -> Result<(), F::Error> {
         let key = wait.key.map(|key| waiting_key(wait.gate, key));
         let task = self.task(position)?;
         let is_known = task.gate == Some(wait.gate) && task.gate_key == key;
@@ -357,9 +358,9 @@ impl<F: Facts> Keeper<F> {
             (Gate::Rate, Some(_)) if self.is_behind_another(position, key.as_deref())? => None,
             (_, until) => until,
         };
-        // Whoever waits for a node is found by the class that it waits for.
-        let class = self.offered_to().unwrap_or(self.task(position)?.class);
         let task = self.task(position)?;
+        // Whoever waits for a node is found by the class that it waits for.
+        let class = if wait.gate == Gate::Node { class } else { task.class };
         if is_known && task.wake_at == wake_at && task.class == class {
             return Ok(());
         }
@@ -424,13 +425,13 @@ impl<F: Facts> Keeper<F> {
         Ok(())
     }
 
-    fn promote(&mut self, position: Position) -> Result<(), F::Error> {
+    fn promote(&mut self, position: Position, class: i64) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Promote)?;
         self.note_wait(position)?;
         let (start_by, fence) = (self.take_keys(position)?, self.mint_fence(position)?);
-        let (rank, class) = (self.rank(position), self.offered_to());
+        let rank = self.rank(position);
         self.change(position, |task| {
-            task.class = class.unwrap_or(task.class);
+            task.class = class;
             task.status = status;
             task.gate = None;
             task.gate_key = None;

@@ -118,7 +118,10 @@ impl<F: Facts> Keeper<F> {
             (GivenBackBy::Other, None) if !is_ahead => self.mint_fence(claim.position)?,
             (GivenBackBy::Other | GivenBackBy::Holder, _) => None,
         };
+        // Its run may have got an owner meanwhile.
+        let class = self.class_for(claim.position)?;
         self.change(claim.position, |task| {
+            task.class = class;
             (task.status, task.gate) = match withdrawn {
                 _ if task.is_ahead => (TaskStatus::Pending, Some(Gate::MaxParallel)),
                 Some((withdrawn, gate)) => (withdrawn, Some(gate)),

@@ -233,10 +233,10 @@ impl<F: Facts> Keeper<F> {
         }
         let status = self.task(position)?.status.next(TaskMove::Promote)?.next(TaskMove::Claim)?;
         self.note_wait(position)?;
-        let class = self.offered_to();
+        let class = self.class_for(position)?;
         self.change(position, |task| {
             task.forget_attempt();
-            task.class = class.unwrap_or(task.class);
+            task.class = class;
             task.status = status;
             task.gate = None;
             task.rank = None;

@@ -8,7 +8,7 @@
 //! ```
 //! Decisions are core's (`gate::judge`, `retry::next_delay`); these files look up the facts that they need: `gates.rs`
 //! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause, `binding.rs`
-//! keeps pinned ones on one node, `grouping.rs` knows what members mean to their group,
+//! keeps runs on one node, `grouping.rs` knows what members mean to their group,
 //! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
 //! `leveling.rs` does levels as one, `waiting.rs` parks what waits and takes signals, `children.rs` has runs started that steps wait for, `effects.rs` lets effects begin,
 //! `growing.rs` makes tasks of the items of lists, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
@@ -43,6 +43,7 @@ use laneway_core::plan::{Plan, Position};
 use laneway_core::state::{RunMove, TaskStatus};
 use laneway_core::time::Millis;
 
+pub(crate) use binding::LayerOnNode;
 pub(crate) use children::Wanted;
 pub(crate) use facts::{Facts, Failures, Outputs, Rows};
 pub(crate) use gates::{Settled, read_item, scope};
@@ -293,8 +294,8 @@ impl<F: Facts> Keeper<F> {
         if self.run.unsettled == 0 && !self.run.status.is_final() {
             self.finish_run()?;
         }
-        let is_pinned = matches!(self.head.placed, Placed::Pinned { .. });
-        let bound = (is_pinned && self.run.owner != self.was.owner).then_some(self.run.owner);
+        let is_shared = self.head.placed != Placed::Local;
+        let bound = (is_shared && self.run.owner != self.was.owner).then_some(self.run.owner);
         let tasks = self.tasks.into_iter().filter(|(_, kept)| kept.touch > Touch::Nothing);
         Ok(Changes {
             was: self.was,

@@ -238,6 +238,7 @@ impl<F: Facts> Keeper<F> {
             self.pardon(position, by)?;
         }
         self.count_everything_anew()?;
+        self.bind_again()?;
         for step in &resumed {
             self.resume_items(*step)?;
         }

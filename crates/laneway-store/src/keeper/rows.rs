@@ -30,7 +30,7 @@ pub(crate) struct RunRow {
     pub(crate) status: RunStatus,
     pub(crate) reason: Option<String>,
     pub(crate) closing: Option<Closing>,
-    /// The session to which a local run belongs.
+    /// The session to which a local run belongs, or on whose node the run stays.
     pub(crate) owner: Option<SessionId>,
     /// Until when it waits, of one that was submitted for later.
     pub(crate) not_before: Option<Millis>,
@@ -105,7 +105,7 @@ impl RunRow {
 /// What of a task changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRow {
-    /// Who can run it. Changes with the node of a pinned run, when it becomes available.
+    /// Who can run it. Changes with the owner of its run, when it becomes available.
     pub(crate) class: i64,
     pub(crate) status: TaskStatus,
     pub(crate) gate: Option<Gate>,
@@ -332,7 +332,7 @@ pub(crate) struct Changes {
     pub(crate) keys: KeyChanges,
     /// How long tasks had waited that became available, and at which gate.
     pub(crate) waits: Vec<(Gate, Duration)>,
-    /// Of a pinned run, who owns it from here on, if that has changed.
+    /// Of a run that is not local, the session that owns it from here on, if that has changed.
     pub(crate) bound: Option<Option<SessionId>>,
     /// Items that are yet to be tasks, by step and number: to be kept, or to be forgotten.
     pub(crate) batches: BTreeMap<(Position, u32), Option<String>>,

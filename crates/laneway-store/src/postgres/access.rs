@@ -1,19 +1,77 @@
-//! Who may ask the service for what, and what they changed: tokens and the audit log. Nothing here knows a secret.
+//! Tokens, secrets and the audit log. The store holds hashes of tokens, and no key to the secrets.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use laneway_core::role::Role;
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
-use super::fault::Done;
-use super::link::{Begin, Flight, Link, sql};
-use super::row::{self, unreadable};
-use super::run_work::Terms;
-use crate::error::Error;
+use crate::contract::Access;
+use crate::error::{Error, Result};
 use crate::model::{
-    AuditEntry, Deed, NewToken, RevokedToken, RotatedToken, TOKEN_USE_GRAIN, Token, TokenRotation,
+    AuditEntry, Deed, NewToken, RevokedToken, RotatedToken, SecretView, TOKEN_USE_GRAIN, Token, TokenRotation,
 };
+use crate::postgres::PostgresStore;
+use crate::postgres::fault::Done;
+use crate::postgres::link::{Begin, Flight, Link, sql};
+use crate::postgres::row::{self, unreadable};
+use crate::postgres::run_work::Terms;
+
+#[async_trait]
+impl Access for PostgresStore {
+    async fn make_token(&self, token: NewToken) -> Result<Token> {
+        let token = &token;
+        self.base.write(|link, terms| async move { make_token(&link, terms, token).await }).await
+    }
+
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken> {
+        self.base.write(|link, terms| async move { revoke_token(&link, terms, name, by).await }).await
+    }
+
+    async fn rotate_token(&self, rotation: TokenRotation) -> Result<RotatedToken> {
+        let rotation = &rotation;
+        self.base.write(|link, terms| async move { rotate_token(&link, terms, rotation).await }).await
+    }
+
+    async fn note_token_use(&self, id: &str) -> Result<()> {
+        self.base.write(|link, terms| async move { note_token_use(&link, terms, id).await }).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>> {
+        self.base.ask(|link| async move { token(&link, self.base.now(), id).await }).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        self.base.ask(|link| async move { tokens(&link, self.base.now()).await }).await
+    }
+
+    async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()> {
+        let sealed = &sealed;
+        self.base.write(|link, terms| async move { set(&link, terms, (name, sealed), by).await }).await
+    }
+
+    async fn secret(&self, name: &str) -> Result<Vec<u8>> {
+        self.base.ask(|link| async move { sealed(&link, name).await }).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretView>> {
+        self.base.ask(|link| async move { list(&link).await }).await
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<()> {
+        self.base.write(|link, _| async move { remove(&link, name).await }).await
+    }
+
+    async fn record(&self, deed: Deed) -> Result<u64> {
+        let deed = &deed;
+        self.base.write(|link, terms| async move { record(&link, terms, deed).await }).await
+    }
+
+    async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>> {
+        self.base.ask(|link| async move { audit(&link, before, limit).await }).await
+    }
+}
 
 pub(super) async fn make_token(link: &Link, terms: Terms, token: &NewToken) -> Done<Token> {
     let now = terms.now.map(|now| now.0);
@@ -194,4 +252,41 @@ fn read(found: &Row) -> Done<Token> {
         used_at: row::moment(found, 11)?,
         read_at: Millis(found.try_get(12)?),
     })
+}
+
+pub(in crate::postgres) async fn set(
+    link: &Link,
+    terms: Terms,
+    (name, sealed): (&str, &Vec<u8>),
+    by: &str,
+) -> Done<()> {
+    let now = terms.now.map(|now| now.0);
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("secret_set", TEXT, BYTEA, INT8, TEXT), vec![&name, sealed, &now, &by]);
+    flight.commit().await?;
+    Ok(())
+}
+
+pub(in crate::postgres) async fn sealed(link: &Link, name: &str) -> Done<Vec<u8>> {
+    let found = link.row(sql!("secret", TEXT), &[&name]).await?;
+    let found = found.ok_or_else(|| Error::NoSuchSecret { name: name.to_owned() })?;
+    Ok(found.try_get(0)?)
+}
+
+pub(in crate::postgres) async fn list(link: &Link) -> Done<Vec<SecretView>> {
+    let view = |found: &Row| {
+        let (name, set_by) = (row::text(found, 0)?, row::text(found, 2)?);
+        Ok(SecretView { name, set_at: Millis(found.try_get(1)?), set_by })
+    };
+    link.rows(sql!("secrets"), &[]).await?.iter().map(view).collect()
+}
+
+pub(in crate::postgres) async fn remove(link: &Link, name: &str) -> Done<()> {
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("secret_remove", TEXT), vec![&name]);
+    let answers = flight.commit().await?;
+    if answers.first().is_none_or(Vec::is_empty) {
+        return Err(Error::NoSuchSecret { name: name.to_owned() }.into());
+    }
+    Ok(())
 }

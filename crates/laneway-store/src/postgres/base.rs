@@ -12,19 +12,19 @@ use laneway_core::id::{InstanceId, RunId};
 use laneway_core::time::Millis;
 use tokio::sync::watch;
 
-use super::connect::{self, Target};
-use super::fault::{Done, Failure, Reach};
-use super::follow::FollowUp;
-use super::link::{Begin, Link, sql};
-use super::listen::{Ears, Hearing};
-use super::lock_order::{HeldLocks, LockSet};
-use super::placed_tasks::PlacedTasks;
-use super::run_work::{Claims, Terms};
-use super::settle::{self, Settling};
-use super::shelf::Shelf;
-use super::together::Together;
 use crate::MAX_LOST;
 use crate::error::{Error, Result};
+use crate::postgres::connect::{self, Target};
+use crate::postgres::fault::{Done, Failure, Reach};
+use crate::postgres::follow::FollowUp;
+use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::listen::{Ears, Hearing};
+use crate::postgres::lock_order::{HeldLocks, LockSet};
+use crate::postgres::placed_tasks::PlacedTasks;
+use crate::postgres::run_work::{Claims, Terms};
+use crate::postgres::settle::{self, Settling};
+use crate::postgres::shelf::Shelf;
+use crate::postgres::work::together::Together;
 use crate::sqlite::Clock;
 
 /// How often a transaction runs again that collided with another one. The second try locks out

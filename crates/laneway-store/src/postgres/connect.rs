@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// that does not know yet how a table has grown since it was empty would read all of it instead, and once a plan is kept
 /// it stays. Plans are kept from the start: to plan anew takes longer than most statements take. `laneway.session` is nobody's
 /// setting: where it cannot be read back, somebody stands between us and the server. The same stands in
-/// `sql/begin_*_shared.sql`.
+/// `begin_read_shared` and `begin_write_shared`.
 const OPTIONS: &str = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=3s \
     -c tcp_user_timeout=10s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3 \
     -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \

@@ -11,19 +11,19 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
 use laneway_core::time::Millis;
 
-use super::facts::Missing;
-use super::fault::{self, Done, Failure};
-use super::follow::work;
-use super::link::{Begin, Link, sql};
-use super::run_work::{Job, Terms, task_row};
-use super::shelf::{Head, Shelf};
-use super::verbs::children;
-use super::{read, row, view};
 use crate::child::{SLOW_MS, Unstarted};
 use crate::error::Error;
 use crate::examine::{miscounts, parts_from, unfit, unknown_word};
 use crate::fence::ClaimRef;
 use crate::model::{About, Examination, Finding, Horizon, Severity};
+use crate::postgres::facts::Missing;
+use crate::postgres::fault::{self, Done, Failure};
+use crate::postgres::follow::work;
+use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::run_work::{Job, Terms, task_row};
+use crate::postgres::shelf::{Head, Shelf};
+use crate::postgres::work::children;
+use crate::postgres::{read, row, view};
 
 /// Events that are read at a time.
 const PAGE: usize = 10_000;

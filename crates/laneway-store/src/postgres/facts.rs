@@ -12,7 +12,7 @@ use laneway_core::plan::{Plan, Position};
 
 use super::fault::{Done, Failure};
 use crate::fence::ClaimRef;
-use crate::keeper::{Facts, Failures, Key, Outputs, Rows, TaskRow};
+use crate::keeper::{Facts, Failures, Key, LayerOnNode, Outputs, Rows, TaskRow};
 use crate::model::RunHead;
 
 /// Beyond so many rows that may be needed, they are fetched only when they are.
@@ -47,6 +47,10 @@ pub(super) struct Known {
     /// The number of this run: it parts tasks of one rank.
     pub(super) no: i64,
     pub(super) takers: HashMap<i64, bool>,
+    pub(super) taken_by: HashMap<(SessionId, i64), bool>,
+    /// The numbers of the classes of steps.
+    pub(super) classes: HashMap<Position, i64>,
+    pub(super) layers_on_nodes: Option<Vec<LayerOnNode>>,
     /// Whether runs of its workflow wait for others to end, if that was asked.
     pub(super) queued: Option<bool>,
     /// How many steps its plan has: items stand behind those.
@@ -81,6 +85,9 @@ pub(super) struct Missing {
     pub(super) tats: BTreeSet<String>,
     pub(super) awaited: BTreeSet<(String, Position)>,
     pub(super) takers: BTreeSet<i64>,
+    pub(super) taken_by: BTreeSet<(SessionId, i64)>,
+    pub(super) classes: BTreeSet<Position>,
+    pub(super) layers_on_nodes: bool,
     /// Whether runs of its workflow wait for others to end; asked beforehand or not at all.
     pub(super) queued: bool,
     pub(super) batches: BTreeSet<(Position, u32)>,
@@ -210,12 +217,15 @@ impl Missing {
             && self.tats.is_empty()
             && self.awaited.is_empty()
             && self.takers.is_empty()
+            && self.taken_by.is_empty()
+            && self.classes.is_empty()
             && self.batches.is_empty()
             && self.items_live.is_empty()
             && self.items_line.is_empty()
             && self.outputs.is_empty()
             && self.line == 0
             && !(self.live || self.unstarted || self.running || self.all || self.failures)
+            && !self.layers_on_nodes
     }
 }
 
@@ -361,6 +371,27 @@ impl Facts for &mut Known {
             self.missing.takers.insert(class);
         }
         found(known)
+    }
+
+    fn takes(&mut self, session: SessionId, class: i64) -> Done<bool> {
+        let known = self.taken_by.get(&(session, class)).copied();
+        if known.is_none() {
+            self.missing.taken_by.insert((session, class));
+        }
+        found(known)
+    }
+
+    fn class_of(&mut self, position: Position) -> Done<i64> {
+        let known = self.classes.get(&position).copied();
+        if known.is_none() {
+            self.missing.classes.insert(position);
+        }
+        found(known)
+    }
+
+    fn layers_on_nodes(&mut self) -> Done<Vec<LayerOnNode>> {
+        self.missing.layers_on_nodes |= self.layers_on_nodes.is_none();
+        found(self.layers_on_nodes.clone())
     }
 
     fn node(&mut self, session: SessionId) -> Done<Option<Arc<str>>> {

@@ -152,7 +152,7 @@ impl Failure {
 
 fn is_collision(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
-        // A division by zero is how a statement of ours says that a row is not as it was seen (`task_save.sql`).
+        // A division by zero is how a statement of ours says that a row is not as it was seen (`task_save`).
         *code == SqlState::T_R_SERIALIZATION_FAILURE
             || *code == SqlState::T_R_DEADLOCK_DETECTED
             || *code == SqlState::DIVISION_BY_ZERO

@@ -2,6 +2,7 @@
 //! came before. docs/design/files.md.
 
 use laneway_core::hash::ContentHash;
+use laneway_core::id::SessionId;
 use laneway_core::plan::Position;
 use laneway_core::state::TaskStatus;
 use tokio_postgres::Row;
@@ -11,8 +12,8 @@ use super::link::{Flight, Link, sql};
 use super::row;
 use crate::bytes::verify;
 use crate::error::Error;
-use crate::keeper::KeptLayer;
-use crate::layer::Layer;
+use crate::keeper::{KeptLayer, LayerOnNode};
+use crate::layer::{Layer, Oversize};
 
 /// Layers to be written, as columns.
 #[derive(Debug, Default)]
@@ -25,6 +26,7 @@ pub(super) struct Layers {
     hash: Vec<String>,
     packed: Vec<Option<Vec<u8>>>,
     node: Vec<Option<String>>,
+    oversize: Vec<Option<String>>,
     files: (Vec<i64>, Vec<i64>, Vec<String>),
 }
 
@@ -40,6 +42,7 @@ impl Layers {
         self.hash.push(layer.hash.to_string());
         self.packed.push(layer.content.inline().map(<[u8]>::to_vec));
         self.node.push(kept.node.as_deref().map(str::to_owned));
+        self.oversize.push(layer.content.oversize().map(Oversize::text));
         for hash in &layer.files {
             self.files.0.push(no);
             self.files.1.push(position);
@@ -51,7 +54,7 @@ impl Layers {
         if self.run.is_empty() {
             return;
         }
-        let Self { run, position, attempt, paths, bytes, hash, packed, node, files } = self;
+        let Self { run, position, attempt, paths, bytes, hash, packed, node, oversize, files } = self;
         flight.ask(
             sql!(
                 "layer_add",
@@ -62,9 +65,10 @@ impl Layers {
                 INT8_ARRAY,
                 TEXT_ARRAY,
                 BYTEA_ARRAY,
+                TEXT_ARRAY,
                 TEXT_ARRAY
             ),
-            vec![run, position, attempt, paths, bytes, hash, packed, node],
+            vec![run, position, attempt, paths, bytes, hash, packed, node, oversize],
         );
         flight.ask(sql!("layer_files_remove", INT8_ARRAY, INT8_ARRAY), vec![run, position]);
         if !files.0.is_empty() {
@@ -86,9 +90,21 @@ pub(super) async fn layers(link: &Link, no: i64) -> Done<Vec<Layer>> {
             bytes: row::number(found, 4)?,
             hash: row::word(found, 5, "hash of a layer", ContentHash::parse)?,
             node: row::maybe_text(found, 6)?,
+            oversize: row::maybe_text(found, 7)?.as_deref().and_then(Oversize::read),
         })
     };
     link.rows(sql!("layers", INT8), &[&no]).await?.iter().map(read).collect()
+}
+
+/// Reads a layer that one node alone has, behind the number of its run.
+pub(super) fn on_node(found: &Row) -> Done<LayerOnNode> {
+    Ok(LayerOnNode {
+        position: row::number(found, 1)?,
+        attempt: row::number(found, 2)?,
+        node: row::text(found, 3)?.into(),
+        session: row::maybe_word(found, 5, "session", SessionId::parse)?,
+        oversize: row::maybe_text(found, 4)?.as_deref().and_then(Oversize::read),
+    })
 }
 
 /// Returns the packed layer if it is small, and verifies it.

@@ -30,6 +30,7 @@ use super::follow::FollowUp;
 use super::lock_order::HeldLocks;
 use super::placed_tasks::PlacedTasks;
 use crate::keeper::Changed;
+use crate::postgres::statements::statement;
 
 /// A statement of ours, with the types of its parameters.
 #[derive(Debug)]
@@ -38,11 +39,11 @@ pub(super) struct Sql {
     pub(super) types: &'static [Type],
 }
 
-/// Loads a statement from its file, by name.
+/// A statement by its name, with the types of its parameters.
 macro_rules! sql {
-    ($name:literal $(, $type:ident)*) => {{
+    ($name:tt $(, $type:ident)*) => {{
         const SQL: $crate::postgres::link::Sql = $crate::postgres::link::Sql {
-            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/postgres/sql/", $name, ".sql")),
+            text: $crate::postgres::statements::statement!($name),
             types: &[$(tokio_postgres::types::Type::$type),*],
         };
         &SQL
@@ -179,10 +180,10 @@ impl Link {
         self.phase.store(OPEN, Ordering::Relaxed);
         self.locks.clear();
         let words = match (begin, self.session) {
-            (Begin::Write, Session::Ours) => include_str!("sql/begin_write.sql"),
-            (Begin::Read, Session::Ours) => include_str!("sql/begin_read.sql"),
-            (Begin::Write, Session::Shared) => include_str!("sql/begin_write_shared.sql"),
-            (Begin::Read, Session::Shared) => include_str!("sql/begin_read_shared.sql"),
+            (Begin::Write, Session::Ours) => statement!("begin_write"),
+            (Begin::Read, Session::Ours) => statement!("begin_read"),
+            (Begin::Write, Session::Shared) => statement!("begin_write_shared"),
+            (Begin::Read, Session::Shared) => statement!("begin_read_shared"),
         };
         let mut flight = self.flight();
         flight.parts.push(Part::Words(words));

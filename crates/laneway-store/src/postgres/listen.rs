@@ -34,6 +34,7 @@ use super::connect::{self, Line, Target};
 use super::fault::{self, Done};
 use super::link::{Link, sql};
 use super::placed_tasks::PlacedTasks;
+use crate::postgres::statements::statement;
 
 /// How long the first message to itself may take. A notification takes a millisecond; a busy server some more.
 const SELF_TEST: Duration = Duration::from_secs(2);
@@ -284,7 +285,7 @@ impl Ear {
         // Ends with this set, and so with this connection.
         let mut driver = JoinSet::new();
         driver.spawn(drive(line, sender));
-        client.batch_execute(include_str!("sql/listen.sql")).await?;
+        client.batch_execute(statement!("listen")).await?;
         let hears = self.test(&mut heard).await?;
         self.state.send_replace(if hears { Hearing::Listening } else { Hearing::Deaf });
         if !hears {
@@ -337,7 +338,7 @@ impl Ear {
         if let Some(placed) = untold.words() {
             words = format!("{words} {placed}");
         }
-        client.query_typed(include_str!("sql/notify.sql"), &[(&words, Type::TEXT)]).await?;
+        client.query_typed(statement!("notify"), &[(&words, Type::TEXT)]).await?;
         pass(Point::NotifyAfter);
         Ok(())
     }

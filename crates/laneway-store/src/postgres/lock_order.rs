@@ -6,7 +6,7 @@
 //! ```
 //! Two transactions that both acquire in a total order cannot wait for each other in a circle. Task
 //! rows need no place in it: they change under the lock of their run, and `claim` skips locked rows.
-//! Limits that a document declares are inserted in the order of their names (`limit_declare.sql`).
+//! Limits that a document declares are inserted in the order of their names (`limit_declare`).
 //!
 //! A transaction that turns out to need a lock behind one it holds does not wait for it. It fails
 //! with [`Failure::OutOfOrder`], is rolled back, and `Base` runs it again with everything that it

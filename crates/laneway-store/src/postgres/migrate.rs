@@ -6,6 +6,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::migration::{Migration, breaking};
+use crate::postgres::statements::statement;
 
 /// In order; the number of a migration is its place, from 1 on. Both databases have the same numbers.
 pub(super) const MIGRATIONS: &[Migration] = &[
@@ -30,6 +31,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0019_layers.sql")),
     Migration::adds(include_str!("migrations/0020_firing.sql")),
     Migration::adds(include_str!("migrations/0021_not_before.sql")),
+    Migration::adds(include_str!("migrations/0022_oversize.sql")),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
@@ -71,7 +73,7 @@ impl Found {
 
 /// Unnamed statements throughout: a pooler may stand in between, and each is said once.
 pub(super) async fn look(client: &Client) -> Result<Server, tokio_postgres::Error> {
-    let row = client.query_typed_one(include_str!("sql/look.sql"), &[]).await?;
+    let row = client.query_typed_one(statement!("look"), &[]).await?;
     let (has_schema, is_store, tables): (bool, bool, i64) =
         (row.try_get(3)?, row.try_get(4)?, row.try_get(5)?);
     let found = match (has_schema, is_store, tables) {
@@ -84,7 +86,7 @@ pub(super) async fn look(client: &Client) -> Result<Server, tokio_postgres::Erro
 }
 
 async fn schema(client: &Client) -> Result<i64, tokio_postgres::Error> {
-    client.query_typed_one(include_str!("sql/migration_last.sql"), &[]).await?.try_get(0)
+    client.query_typed_one(statement!("migration_last"), &[]).await?.try_get(0)
 }
 
 /// What came of it.
@@ -105,14 +107,13 @@ pub(super) async fn migrate(
     let transaction = client.transaction().await?;
     // Larger stores take longer than a statement usually may.
     transaction.batch_execute("SET LOCAL statement_timeout = 0").await?;
-    transaction.query_typed(include_str!("sql/migration_lock.sql"), &[]).await?;
-    transaction.batch_execute(include_str!("sql/migration_table.sql")).await?;
-    let schema: i64 =
-        transaction.query_typed_one(include_str!("sql/migration_last.sql"), &[]).await?.try_get(0)?;
+    transaction.query_typed(statement!("migration_lock"), &[]).await?;
+    transaction.batch_execute(statement!("migration_table")).await?;
+    let schema: i64 = transaction.query_typed_one(statement!("migration_last"), &[]).await?.try_get(0)?;
     let least = breaking(migrations, schema);
     if least.is_some() && schema > 0 {
-        transaction.batch_execute(include_str!("sql/migration_alone.sql")).await?;
-        let living = transaction.query_typed(include_str!("sql/migration_lives.sql"), &[]).await?;
+        transaction.batch_execute(statement!("migration_alone")).await?;
+        let living = transaction.query_typed(statement!("migration_lives"), &[]).await?;
         if !living.is_empty() {
             let nodes = living.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
             return Ok(Migrated::OlderLive(nodes));
@@ -120,15 +121,15 @@ pub(super) async fn migrate(
     }
     for (number, migration) in (1_i64..).zip(migrations).filter(|(number, _)| *number > schema) {
         transaction.batch_execute(migration.sql).await?;
-        let add = include_str!("sql/migration_add.sql");
+        let add = statement!("migration_add");
         transaction.query_typed(add, &[(&number, Type::INT8)]).await?;
     }
     if schema == 0 {
         let instance = Uuid::now_v7().to_string();
-        transaction.query_typed(include_str!("sql/made.sql"), &[(&instance, Type::TEXT)]).await?;
+        transaction.query_typed(statement!("made"), &[(&instance, Type::TEXT)]).await?;
     }
     if let Some(least) = least {
-        let say = include_str!("sql/migration_least.sql");
+        let say = statement!("migration_least");
         transaction.query_typed(say, &[(&least.to_string(), Type::TEXT)]).await?;
     }
     transaction.commit().await?;
@@ -136,12 +137,12 @@ pub(super) async fn migrate(
 }
 
 pub(super) async fn instance(client: &Client) -> Result<String, tokio_postgres::Error> {
-    client.query_typed_one(include_str!("sql/instance.sql"), &[]).await?.try_get(0)
+    client.query_typed_one(statement!("instance"), &[]).await?.try_get(0)
 }
 
 /// Returns whether a move into the store is unfinished.
 pub(super) async fn is_half_moved(client: &Client) -> Result<bool, tokio_postgres::Error> {
-    Ok(!client.query_typed(include_str!("sql/moving_from.sql"), &[]).await?.is_empty())
+    Ok(!client.query_typed(statement!("moving_from"), &[]).await?.is_empty())
 }
 
 #[cfg(test)]
@@ -151,9 +152,10 @@ pub(super) mod tests {
     use tokio_postgres::NoTls;
 
     use super::*;
+    use crate::contract::Sessions as _;
     use crate::model::NewSession;
     use crate::postgres::PostgresStore;
-    use crate::{Error, Open, Store as _};
+    use crate::{Error, Open};
 
     const FIRST: Migration = Migration::adds("CREATE TABLE extra (a BIGINT)");
     const SECOND: Migration = Migration::breaks("ALTER TABLE extra RENAME COLUMN a TO b");

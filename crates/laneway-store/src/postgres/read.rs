@@ -11,16 +11,15 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
-use super::fault::{self, Done, Failure};
-use super::link::{Link, sql};
-use super::pools;
-use super::row::{self, unreadable};
-use super::shelf::{Head, Shelf};
-use super::verbs::effects;
 use crate::error::{Error, Teller};
 use crate::fence::ClaimRef;
 use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait};
 use crate::model::{Attempt, Known, Orders, Part, Stop};
+use crate::postgres::fault::{self, Done, Failure};
+use crate::postgres::link::{Link, sql};
+use crate::postgres::row::{self, unreadable};
+use crate::postgres::shelf::{Head, Shelf};
+use crate::postgres::{effects, pools};
 use crate::readable::Readable;
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.

@@ -23,11 +23,11 @@ use laneway_core::time::Millis;
 use laneway_torture::{Bug, has};
 use tokio_postgres::Row;
 
-use super::classes;
 use super::facts::{Known, Missing};
 use super::fault::{Done, Failure};
 use super::link::{Begin, Link, sql};
 use super::lock_order::Acquisition;
+use super::node_facts;
 use super::row;
 use super::shelf::Head;
 use crate::error::Error;
@@ -194,17 +194,8 @@ async fn load(link: &Link, terms: Terms, mut jobs: Vec<Job>) -> Done<Vec<Loaded>
 }
 
 async fn look_for_takers_again(link: &Link, wanted: &Wanted, loaded: &mut [Loaded]) -> Done<()> {
-    let is_nobodys = |class: &&i64| loaded.iter().any(|run| run.known.takers.get(class) == Some(&false));
-    let nobodys: Vec<i64> = wanted.takers.iter().filter(is_nobodys).copied().collect();
-    if nobodys.is_empty() {
-        return Ok(());
-    }
-    for class in classes::taken_after_all(link, &nobodys).await? {
-        for run in loaded.iter_mut() {
-            run.known.takers.insert(class, true);
-        }
-    }
-    Ok(())
+    let mut known: Vec<&mut Known> = loaded.iter_mut().map(|run| &mut run.known).collect();
+    node_facts::look_for_takers_again(link, &wanted.takers, &mut known).await
 }
 
 /// Everything that is missing, of all runs, in one flight.
@@ -220,6 +211,9 @@ async fn fetch(link: &Link, loaded: &mut [Loaded]) -> Done<()> {
     if missing.iter().all(|(_, missing)| missing.is_empty()) {
         // The keeper asked for something that is here, and was not given it: it would ask for ever.
         return Err(Failure::Panicked("the gate keeper asks for nothing that could be fetched".to_owned()));
+    }
+    for (run, (head, missing)) in loaded.iter_mut().zip(&missing) {
+        node_facts::fetch(link, head, missing, &mut run.known).await?;
     }
     let mut wanted = Wanted::of(missing.iter().map(|(head, missing)| (head.no, &**head, missing)));
     wanted.key_locks = link.locks.acquire_keys(&wanted.key_names)?;

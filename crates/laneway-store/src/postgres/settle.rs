@@ -24,19 +24,19 @@ use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
 use laneway_torture::{Bug, Point, has, pass};
 
-use super::base::Base;
-use super::facts::Missing;
-use super::fault::Done;
-use super::follow::{self, FollowUp, admission_key, keys_to_begin, runs_of};
-use super::link::{Begin, Link, sql};
-use super::read::run_of;
-use super::row;
-use super::run_work::{Job, Terms, on_runs};
-use super::save::Columns;
-use super::shelf::Shelf;
-use super::verbs::{children, lives};
 use crate::error::Result;
 use crate::keeper::Key;
+use crate::postgres::base::Base;
+use crate::postgres::facts::Missing;
+use crate::postgres::fault::Done;
+use crate::postgres::follow::{self, FollowUp, admission_key, keys_to_begin, runs_of};
+use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::read::run_of;
+use crate::postgres::run_work::{Job, Terms, on_runs};
+use crate::postgres::save::Columns;
+use crate::postgres::shelf::Shelf;
+use crate::postgres::work::children;
+use crate::postgres::{row, sessions};
 
 /// Follow-ups that this process is doing. A second one of the same kind and subject is left to the
 /// first, which goes round once more.
@@ -185,7 +185,7 @@ async fn settle_one(base: &Base, follow_up: &FollowUp) -> Result<BTreeSet<Follow
                         children::tell(shelf, &link, terms, *child).await?;
                         end(&link, &seen).await
                     }
-                    FollowUp::Node(session) => lives::take_what_waits(shelf, &link, terms, *session).await,
+                    FollowUp::Node(session) => sessions::take_what_waits(shelf, &link, terms, *session).await,
                 }
             })
             .await?;

@@ -16,13 +16,14 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::address::Address;
-use super::bytes::LOG_CHUNK;
-use super::connect::{Session, Target};
-use super::fault;
 use crate::Open;
 use crate::bytes::BLOB_CHUNK;
 use crate::error::{Error, Result};
+use crate::postgres::address::Address;
+use crate::postgres::blobs::LOG_CHUNK;
+use crate::postgres::connect::{Session, Target};
+use crate::postgres::fault;
+use crate::postgres::statements::statement;
 use crate::transfer::{LogFile, Rows, SourceContents, TablePlan, TargetTables, refuse};
 
 #[derive(Debug)]
@@ -51,9 +52,9 @@ impl MoveTarget {
     /// Begins the transaction, with all tables locked, and returns them. Rejects a store that has
     /// anything in it; what an unfinished move of the same source left is removed.
     pub(crate) async fn begin(&mut self, contents: &SourceContents) -> Result<TargetTables> {
-        self.say(include_str!("sql/move_begin.sql")).await?;
+        self.say(statement!("move_begin")).await?;
         let mut tables = TargetTables::new();
-        for row in self.ask(include_str!("sql/move_columns.sql"), &[]).await? {
+        for row in self.ask(statement!("move_columns"), &[]).await? {
             let (table, column, kind): (String, String, String) = (row.get(0), row.get(1), row.get(2));
             if let Some(kind) = column_type(&kind) {
                 tables.entry(table).or_default().push((column, kind));
@@ -69,7 +70,7 @@ impl MoveTarget {
         match self.mark().await? {
             Some(source) if source == contents.instance => {
                 self.say(&format!("TRUNCATE {}", names.join(", "))).await?;
-                self.say(include_str!("sql/move_unmark_all.sql")).await?;
+                self.say(statement!("move_unmark_all")).await?;
             }
             Some(_) => {
                 let why = "an unfinished move of another store lies there".to_owned();
@@ -84,7 +85,7 @@ impl MoveTarget {
                 return Err(refuse(&self.address.path(), why, "name an empty schema or database with --to"));
             }
         }
-        let now: i64 = self.one(include_str!("sql/move_clock.sql")).await?;
+        let now: i64 = self.one(statement!("move_clock")).await?;
         if now < contents.clock {
             let why = format!("its clock is {} ms behind the last moment of the store", contents.clock - now);
             return Err(refuse(&self.address.path(), why, "set the clocks of both hosts, and move it again"));
@@ -135,7 +136,7 @@ impl MoveTarget {
             report("artifacts", count);
         }
         writer.finish().await.map_err(|error| self.explain_row("blob_chunks", &error))?;
-        let now: i64 = self.one(include_str!("sql/move_clock.sql")).await?;
+        let now: i64 = self.one(statement!("move_clock")).await?;
         let columns = ["hash", "size", "is_whole", "touched_at"];
         let types = [Type::TEXT, Type::INT8, Type::BOOL, Type::INT8];
         let mut writer = pin!(self.writer("blobs", &columns, &types).await?);
@@ -173,7 +174,7 @@ impl MoveTarget {
 
     /// Sets the counters behind the rows, and commits with the mark of an unfinished move.
     pub(crate) async fn commit(&self, contents: &SourceContents) -> Result<()> {
-        for row in self.ask(include_str!("sql/move_identities.sql"), &[]).await? {
+        for row in self.ask(statement!("move_identities"), &[]).await? {
             let (table, column): (String, String) = (row.get(0), row.get(1));
             if !self.tables.contains(&table) {
                 continue;
@@ -188,18 +189,18 @@ impl MoveTarget {
             )
             .await?;
         }
-        self.ask(include_str!("sql/move_instance.sql"), &[&contents.instance]).await?;
-        self.ask(include_str!("sql/move_mark.sql"), &[&contents.instance]).await?;
+        self.ask(statement!("move_instance"), &[&contents.instance]).await?;
+        self.ask(statement!("move_mark"), &[&contents.instance]).await?;
         self.say("COMMIT").await
     }
 
     /// Ends a move of the source: the store can be opened. Returns `false` if no such move was unfinished.
     pub(crate) async fn end(&self, instance: &str) -> Result<bool> {
-        Ok(!self.ask(include_str!("sql/move_unmark.sql"), &[&instance]).await?.is_empty())
+        Ok(!self.ask(statement!("move_unmark"), &[&instance]).await?.is_empty())
     }
 
     async fn mark(&self) -> Result<Option<String>> {
-        let rows = self.ask(include_str!("sql/moving_from.sql"), &[]).await?;
+        let rows = self.ask(statement!("moving_from"), &[]).await?;
         Ok(rows.first().map(|row| row.get(0)))
     }
 

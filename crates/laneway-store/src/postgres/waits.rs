@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use laneway_core::cause::{
-    Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait, Waits,
+    BoundWait, Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait,
+    Waits,
 };
 use laneway_core::class::{self, Class};
 use laneway_core::gate::Gate;
@@ -18,11 +19,13 @@ use laneway_core::version::OrderVersion;
 use tokio_postgres::Row;
 
 use super::fault::Done;
+use super::layers;
 use super::link::{Link, sql};
 use super::read::{self, is_blamed};
 use super::row::{self, unreadable};
 use super::shelf::{Head, Shelf};
 use crate::keeper::{Key, read_pauses};
+use crate::layer;
 use crate::model::{Part, Placed};
 use crate::offer;
 
@@ -39,7 +42,7 @@ pub(super) async fn of_run(
     let (of_the_run, owner) = of_the_run(link, head).await?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_) | Waits::NotBefore(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
-    let mut look = Look { link, shelf, head, of_the_run, owner, lines: HashMap::new() };
+    let mut look = Look { link, shelf, head, of_the_run, owner, bound: None, lines: HashMap::new() };
     let mut waits = Vec::new();
     // A pinned run that nobody has begun is anybody's as well.
     let is_anybodys = head.head.placed == Placed::Spread || look.is_unbound();
@@ -68,7 +71,7 @@ pub(super) async fn of_run(
             gate_key: row::maybe_text(&found, 3)?,
         };
         waits.push(match gate {
-            None => None,
+            None => look.bound(stand.class).await?,
             Some(gate) => look.behind(gate, &stand).await?,
         });
     }
@@ -124,6 +127,8 @@ struct Look<'l> {
     of_the_run: Option<Waits>,
     /// The node that owns the run.
     owner: Option<String>,
+    /// Which files bind the run to that node, once that was asked.
+    bound: Option<Option<BoundWait>>,
     lines: HashMap<String, Line>,
 }
 
@@ -144,7 +149,7 @@ impl Look<'_> {
             Gate::RunAt => Some(Waits::RunAt { until: stand.wake_at }),
             // Of a run as a whole, and told by it.
             Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
-            Gate::Node => self.nodes(stand.class).await?,
+            Gate::Node => self.nodes(stand).await?,
             Gate::Lock => match keys.lock {
                 Some(name) => {
                     let key = Key::Lock(name.clone());
@@ -259,9 +264,34 @@ impl Look<'_> {
         matches!(self.head.head.placed, Placed::Pinned { .. }) && self.owner.is_none()
     }
 
-    async fn nodes(&self, class: i64) -> Done<Option<Waits>> {
-        let class = self.head.head.placed.class().unwrap_or(class);
-        Ok(for_node(self.link, class, self.owner.clone()).await?.map(Waits::Node))
+    /// Whether a task of this class is offered to the owner of its run alone, in a run that is not pinned.
+    fn is_bound(&self, class: i64) -> bool {
+        let head = &self.head.head;
+        head.placed == Placed::Spread && self.owner.is_some() && class == head.own_class
+    }
+
+    /// Why such a task waits for one node.
+    async fn bound(&mut self, class: i64) -> Done<Option<Waits>> {
+        if !self.is_bound(class) {
+            return Ok(None);
+        }
+        if self.bound.is_none() {
+            let layers = layers::layers(self.link, self.head.no).await?;
+            self.bound = Some(layer::bound_to(&self.head.head.plan, &layers, self.owner.as_deref()));
+        }
+        Ok(self.bound.clone().flatten().map(Waits::Bound))
+    }
+
+    async fn nodes(&self, stand: &Stand) -> Done<Option<Waits>> {
+        let head = &self.head.head;
+        let wait = if self.is_bound(stand.class) {
+            let class = Class { pin: self.owner.clone(), ..head.plan.class_of(stand.position) };
+            Some(for_class(self.link, class).await?)
+        } else {
+            let pin = self.owner.clone().filter(|_| head.placed != Placed::Spread);
+            for_node(self.link, head.placed.class().unwrap_or(stand.class), pin).await?
+        };
+        Ok(wait.map(Waits::Node))
     }
 }
 
@@ -270,11 +300,14 @@ pub(super) async fn for_node(link: &Link, class: i64, pin: Option<String>) -> Do
     let text = link.row(sql!("class_text", INT8), &[&class]).await?;
     let text = text.map(|found| row::text(&found, 0)).transpose()?;
     let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
-    let class = Class { pin, ..class };
+    for_class(link, Class { pin, ..class }).await.map(Some)
+}
+
+async fn for_class(link: &Link, class: Class) -> Done<NodeWait> {
     let mut nodes = Vec::new();
     for found in link.rows(sql!("sessions_offering"), &[]).await? {
         let Some(offer) = offer::from_text(&row::text(&found, 1)?) else { continue };
         nodes.push((row::text(&found, 0)?, class::lacks(&offer, &class)));
     }
-    Ok(Some(NodeWait { class, nodes }))
+    Ok(NodeWait { class, nodes })
 }

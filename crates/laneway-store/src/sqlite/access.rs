@@ -1,17 +1,77 @@
-//! Who may ask the service for what, and what they changed: tokens and the audit log. Nothing here knows a secret.
+//! Tokens, secrets and the audit log. The store holds hashes of tokens, and no key to the secrets.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use laneway_core::role::Role;
 use laneway_core::time::Millis;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::txn::{Done, Txn, sql};
-use crate::error::Error;
+use crate::contract::Access;
+use crate::error::{Error, Result};
 use crate::keeper::unreadable;
 use crate::model::{
-    AuditEntry, Deed, NewToken, RevokedToken, RotatedToken, TOKEN_USE_GRAIN, Token, TokenRotation,
+    AuditEntry, Deed, NewToken, RevokedToken, RotatedToken, SecretView, TOKEN_USE_GRAIN, Token, TokenRotation,
 };
+use crate::sqlite::SqliteStore;
+use crate::sqlite::statements::sql;
+use crate::sqlite::txn::{Done, Txn};
+
+#[async_trait]
+impl Access for SqliteStore {
+    async fn make_token(&self, token: NewToken) -> Result<Token> {
+        self.write(move |txn| make_token(txn, &token)).await
+    }
+
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken> {
+        let (name, by) = (name.to_owned(), by.to_owned());
+        self.write(move |txn| revoke_token(txn, &name, &by)).await
+    }
+
+    async fn rotate_token(&self, rotation: TokenRotation) -> Result<RotatedToken> {
+        self.write(move |txn| rotate_token(txn, &rotation)).await
+    }
+
+    async fn note_token_use(&self, id: &str) -> Result<()> {
+        let id = id.to_owned();
+        self.write(move |txn| note_token_use(txn, &id)).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>> {
+        self.look(|connection, shared| token(connection, id, shared.moment(connection)?))
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        self.read(|connection, shared| tokens(connection, shared.moment(connection)?)).await
+    }
+
+    async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()> {
+        let (name, by) = (name.to_owned(), by.to_owned());
+        self.write(move |txn| set(txn, &name, &sealed, &by)).await
+    }
+
+    async fn secret(&self, name: &str) -> Result<Vec<u8>> {
+        let name = name.to_owned();
+        self.read(move |connection, _| sealed(connection, &name)).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretView>> {
+        self.read(|connection, _| list(connection)).await
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.write(move |txn| remove(txn, &name)).await
+    }
+
+    async fn record(&self, deed: Deed) -> Result<u64> {
+        self.write(move |txn| record(txn, &deed)).await
+    }
+
+    async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>> {
+        self.read(move |connection, _| audit(connection, before, limit)).await
+    }
+}
 
 pub(super) fn make_token(txn: &Txn<'_>, token: &NewToken) -> Done<Token> {
     let parent = match &token.parent {
@@ -149,4 +209,29 @@ fn read(row: &Row<'_>, now: Millis) -> Done<Token> {
         used_at: row.get::<_, Option<i64>>(11)?.map(Millis),
         read_at: now,
     })
+}
+
+pub(in crate::sqlite) fn set(txn: &Txn<'_>, name: &str, sealed: &[u8], by: &str) -> Done<()> {
+    txn.connection.prepare_cached(sql!("secret_set"))?.execute(params![name, sealed, txn.now.0, by])?;
+    Ok(())
+}
+
+pub(in crate::sqlite) fn sealed(connection: &Connection, name: &str) -> Done<Vec<u8>> {
+    let mut statement = connection.prepare_cached(sql!("secret"))?;
+    let sealed = statement.query_row([name], |row| row.get(0)).optional()?;
+    sealed.ok_or_else(|| Error::NoSuchSecret { name: name.to_owned() }.into())
+}
+
+pub(in crate::sqlite) fn list(connection: &Connection) -> Done<Vec<SecretView>> {
+    let mut statement = connection.prepare_cached(sql!("secrets"))?;
+    let rows = statement.query_map([], |row| {
+        Ok(SecretView { name: row.get(0)?, set_at: Millis(row.get(1)?), set_by: row.get(2)? })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(in crate::sqlite) fn remove(txn: &Txn<'_>, name: &str) -> Done<()> {
+    let mut statement = txn.connection.prepare_cached(sql!("secret_remove"))?;
+    let removed: Option<i64> = statement.query_row([name], |row| row.get(0)).optional()?;
+    removed.map(drop).ok_or_else(|| Error::NoSuchSecret { name: name.to_owned() }.into())
 }

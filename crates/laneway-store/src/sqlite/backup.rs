@@ -6,10 +6,10 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::txn::sql;
 use super::{connect, data_dir, fault};
 use crate::Open;
 use crate::error::{Error, Result};
+use crate::sqlite::statements::sql;
 
 /// Writes a copy to a file that must not be there yet. Readers and writers go on meanwhile.
 pub(super) fn backup(from: &Path, to: &Path) -> Result<()> {

@@ -5,9 +5,10 @@ use laneway_core::class::{self, Class, Room};
 use laneway_core::id::SessionId;
 use rusqlite::{OptionalExtension, params};
 
-use super::txn::{Done, Txn, sql};
+use super::txn::{Done, Txn};
 use crate::keeper::unreadable;
 use crate::offer;
+use crate::sqlite::statements::sql;
 
 /// Every class, with its number.
 pub(super) fn all(txn: &Txn<'_>) -> Done<Vec<(i64, Class)>> {

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
 
-use super::txn::sql;
 use crate::bytes::DATA_DIR_SUFFIX;
 use crate::private;
+use crate::sqlite::statements::sql;
 
 /// The name of the default store.
 const DEFAULT_NAME: &str = "laneway.db";

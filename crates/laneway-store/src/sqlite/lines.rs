@@ -6,8 +6,9 @@ use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
 use rusqlite::{Connection, params};
 
-use super::txn::{Done, Plans, Seen, seen, sql};
+use super::txn::{Done, Plans, Seen, seen};
 use crate::line::{InLine, Line, OrderLine, Row, Shared, Standing, told};
+use crate::sqlite::statements::sql;
 
 pub(super) fn line(connection: &Connection, plans: &Plans, of: &Shared, limit: usize) -> Done<Line> {
     let (key, limit) = (of.key(), i64::try_from(limit).unwrap_or(i64::MAX));

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::keeper::unreadable;
 use crate::locks::{Life, SessionLocks};
 use crate::migration::{Migration, breaking};
+use crate::sqlite::statements::sql;
 
 /// In order; the number of a migration is its place, from 1 on. Both databases have the same numbers.
 pub(super) const MIGRATIONS: &[Migration] = &[
@@ -34,6 +35,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0019_layers.sql")),
     Migration::adds(include_str!("migrations/0020_firing.sql")),
     Migration::adds(include_str!("migrations/0021_not_before.sql")),
+    Migration::adds(include_str!("migrations/0022_oversize.sql")),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.
@@ -55,8 +57,7 @@ pub(super) enum Found {
 pub(super) fn look(connection: &Connection) -> rusqlite::Result<Found> {
     // One statement is one snapshot: another process may be migrating the file just now.
     let (application, schema, tables): (i64, i64, i64) =
-        connection
-            .query_row(include_str!("sql/look.sql"), [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        connection.query_row(sql!("look"), [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     Ok(match (application, tables) {
         (APPLICATION_ID, _) => Found::Store { schema },
         (0, 0) => Found::Empty,
@@ -89,11 +90,11 @@ pub(super) fn migrate(
         }
         if schema == 0 {
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-            transaction.execute(include_str!("sql/made.sql"), [instance])?;
+            transaction.execute(sql!("made"), [instance])?;
             data_dir::record(&transaction, path)?;
         }
         if let Some(least) = least {
-            transaction.execute(include_str!("sql/migration_least.sql"), [least.to_string()])?;
+            transaction.execute(sql!("migration_least"), [least.to_string()])?;
         }
         Ok(())
     };
@@ -104,7 +105,7 @@ pub(super) fn migrate(
 /// Nodes of this host that are alive. All of them are of older programs: newer ones have migrated the file before they registered.
 fn living(connection: &Connection, path: &Path) -> Result<Vec<String>> {
     let tell = |error: rusqlite::Error| fault::explain(&error, path);
-    let mut statement = connection.prepare(include_str!("sql/migration_lives.sql")).map_err(tell)?;
+    let mut statement = connection.prepare(sql!("migration_lives")).map_err(tell)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(tell)?;
     let sessions: Vec<(String, String)> = rows.collect::<rusqlite::Result<_>>().map_err(tell)?;
     let dir = data_dir::recorded(connection, path).map_err(tell)?;
@@ -122,9 +123,10 @@ fn living(connection: &Connection, path: &Path) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Open;
+    use crate::contract::Sessions as _;
     use crate::model::NewSession;
     use crate::sqlite::SqliteStore;
-    use crate::{Open, Store as _};
 
     const FIRST: Migration = Migration::adds("CREATE TABLE extra (a INTEGER) STRICT");
     const SECOND: Migration = Migration::breaks("ALTER TABLE extra RENAME COLUMN a TO b");

@@ -6,12 +6,13 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, params};
 
 use super::Shared;
-use super::txn::{Done, Plans, Seen, seen, sql};
+use super::txn::{Done, Plans, Seen, seen};
 use super::view;
 use crate::overview::{
     Attempts, CANDIDATES, COUNTED, Deed, EVENTS, Ended, NAMED, NEWEST, OLDEST, OldRun, Overview, TASKS,
     Unfinished, WINDOW_MS, Waiting, WaitingRow, by_minute, candidates, first_minute, longest, told,
 };
+use crate::sqlite::statements::sql;
 
 pub(super) fn overview(connection: &Connection, shared: &Shared) -> Done<Overview> {
     let now = shared.moment(connection)?;

@@ -8,12 +8,13 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, Row, params};
 
 use super::quarantine;
-use super::txn::{Done, Txn, sql};
+use super::txn::{Done, Txn};
 use crate::error::{Error, Teller};
 use crate::keeper::unreadable;
 use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
 use crate::pool::{UNGRANTED, left_behind, subject};
 use crate::readable::{Noted, add_event};
+use crate::sqlite::statements::sql;
 
 pub(super) fn tell(txn: &Txn<'_>, session: SessionId, facts: &[PoolFact]) -> Done<()> {
     let (teller, session) = (session, session.to_string());

@@ -1,244 +1,214 @@
-//! Retention of an embedded store: what goes out of the file, and what goes with it beside the file. Rows first: what a
-//! crash leaves behind of the files is found by the next sweep.
+//! `prune`: a run that is over goes, with all that belongs to it. A small one in one transaction; a large one in chunks, so
+//! that nobody waits long for the write lock: nobody sees it from the first on, and the last takes its row.
 
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
+use std::time::Duration;
 
-use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::txn::{Done, sql};
-use super::verbs::prune;
-use super::{SqliteStore, bytes, data_dir, files};
-use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, workspaces_dir};
-use crate::error::{Error, Result};
-use crate::prune::{
-    HOLD_BYTES, HOLD_KEYS, Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, SWEEP_ROWS, Swept,
-    TOUCH_AFTER,
-};
+use crate::keeper::unreadable;
+use crate::prune::{Choice, Keep, Prunable, RECORDS_AT_ONCE, Record, Search, beyond};
+use crate::sqlite::statements::sql;
+use crate::sqlite::txn::{Done, Txn};
 
-/// Runs that are measured with one transaction.
-const MEASURED: i64 = 200;
+/// Tasks and events that one transaction removes: some milliseconds of work.
+const TASKS: i64 = 2_000;
+const EVENTS: i64 = 5_000;
 
-impl SqliteStore {
-    /// Brings what is not there: some chunks with each transaction, and last the word that it is whole. `false` if it was
-    /// swept meanwhile, for which it must have taken a day.
-    pub(super) async fn bring(&self, hash: &ContentHash, bytes: &Arc<Vec<u8>>) -> Result<bool> {
-        let asked = hash.clone();
-        let is_fresh = self
-            .read(move |connection, shared| {
-                let lately = shared.moment(connection)?.before(TOUCH_AFTER);
-                Ok(bytes::touched_at(connection, &asked)?.map(|at| at > lately))
-            })
-            .await?;
-        match is_fresh {
-            Some(true) => return Ok(true),
-            Some(false) => {
-                let hash = hash.clone();
-                if self.write(move |txn| bytes::touch(txn, &hash)).await? {
-                    return Ok(true);
-                }
-            }
-            None => {}
-        }
-        let (begun, size) = (hash.clone(), bytes.len());
-        self.write(move |txn| bytes::begin(txn, &begun, size)).await?;
-        for batch in 0..size.div_ceil(BLOB_CHUNK).div_ceil(BLOB_BATCH) {
-            let (hash, bytes) = (hash.clone(), Arc::clone(bytes));
-            self.write(move |txn| bytes::add_chunks(txn, &hash, &bytes, batch)).await?;
-        }
-        let hash = hash.clone();
-        self.write(move |txn| bytes::complete(txn, &hash, size)).await
-    }
+/// A run whose removal has begun.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sqlite) struct Going {
+    no: i64,
+    tasks: i64,
+    events: i64,
+}
 
-    pub(super) async fn choose_prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {
-        if keep.bytes.is_some() {
-            self.measure().await?;
-        }
-        let dir = self.dir.clone();
-        self.read(move |connection, shared| {
-            let mut chosen = prune::choose(connection, keep, shared.moment(connection)?, limit)?;
-            for (no, choice) in &mut chosen {
-                choice.bytes = prune::size(connection, *no)? + size_of(&logs_of(&dir, choice.run));
-            }
-            // As long as there are more that go in any case, nobody knows what will be left.
-            if let Some(keep) = keep.bytes.filter(|_| chosen.len() < limit) {
-                let oldest = prune::choose_oldest(connection, keep, &chosen, limit)?;
-                chosen.extend(oldest);
-                chosen.sort_unstable_by_key(|(no, _)| *no);
-                chosen.truncate(limit);
-            }
-            Ok(chosen.into_iter().map(|(_, choice)| choice).collect())
-        })
-        .await
-    }
-
-    /// What all runs that are over take up, as far as that is not known.
-    async fn measure(&self) -> Result<()> {
-        loop {
-            let dir = self.dir.clone();
-            let sizes: Vec<(i64, i64, u64)> = self
-                .read(move |connection, _| {
-                    let each = prune::unmeasured(connection, MEASURED)?.into_iter();
-                    each.map(|(no, run, last_event)| {
-                        Ok((no, last_event, prune::size(connection, no)? + size_of(&logs_of(&dir, run))))
-                    })
-                    .collect::<Done<_>>()
-                })
-                .await?;
-            if sizes.is_empty() {
-                return Ok(());
-            }
-            self.write(move |txn| prune::measured(txn, &sizes)).await?;
-        }
-    }
-
-    pub(super) async fn prune_some_records(&self, keep: KeepRecords) -> Result<u64> {
-        let mut gone = 0;
-        for (record, kept) in keep.each() {
-            for _ in 0..RECORD_TURNS {
-                let some = self.write(move |txn| prune::forget_records(txn, record, kept)).await?;
-                gone += some as u64;
-                if (some as i64) < RECORDS_AT_ONCE {
-                    break;
-                }
-            }
-        }
-        Ok(gone)
-    }
-
-    pub(super) async fn prune_run(&self, run: RunId) -> Result<bool> {
-        let begun = self
-            .write(move |txn| {
-                let Some(going) = prune::begin(txn, run)? else { return Ok(None) };
-                if going.chunks() <= 1 {
-                    prune::remove(txn, going, 1)?;
-                    prune::end(txn, going)?;
-                }
-                Ok(Some(going))
-            })
-            .await?;
-        let Some(going) = begun else { return Ok(false) };
-        if going.chunks() > 1 {
-            for chunk in 1..=going.chunks() {
-                self.write(move |txn| prune::remove(txn, going, chunk)).await?;
-            }
-            self.write(move |txn| prune::end(txn, going)).await?;
-        }
-        let (dir, logs) = (self.dir.clone(), logs_of(&self.dir, run));
-        let workspace = workspaces_dir(&self.dir, self.instance).join(run.to_string());
-        blocking(move || {
-            // Whoever copies the store has copied the run.
-            let _alone = files::hold_alone(&dir)?;
-            remove_all(&logs);
-            remove_all(&workspace);
-            Ok(true)
-        })
-        .await?
-    }
-
-    pub(super) async fn sweep_all(&self) -> Result<Swept> {
-        let mut swept = Swept::default();
-        let now = self.read(|connection, shared| shared.moment(connection)).await?;
-        let before = now.before(HOLD_BYTES);
-        let mut after = String::new();
-        loop {
-            let from = std::mem::take(&mut after);
-            let found: Vec<String> = self
-                .read(move |connection, _| {
-                    let mut choose = connection.prepare_cached(sql!("sweep_choose"))?;
-                    let hashes = choose
-                        .query_map(rusqlite::params![from, before.0, SWEEP_ROWS], |row| row.get(0))?
-                        .collect::<rusqlite::Result<_>>()?;
-                    Ok(hashes)
-                })
-                .await?;
-            let Some(last) = found.last() else { break };
-            last.clone_into(&mut after);
-            for hash in found {
-                if let Some(size) = self.write(move |txn| bytes::sweep(txn, &hash, before)).await? {
-                    swept.add(size);
-                }
-            }
-        }
-        self.write(move |txn| {
-            let mut forget = txn.connection.prepare_cached(sql!("used_keys_forget"))?;
-            Ok(forget.execute([txn.now.before(HOLD_KEYS).0, 1_000])?)
-        })
-        .await?;
-        // Files in a directory that two stores share may belong to either.
-        let (path, dir) = (self.path.clone(), self.dir.clone());
-        if !blocking(move || data_dir::has_neighbor(&path, &dir)).await? {
-            self.sweep_files(before, &mut swept).await?;
-            self.sweep_logs(before, &mut swept).await?;
-        }
-        Ok(swept)
-    }
-
-    /// Artifacts that nothing names any more. One at a time, under a lock for which those who keep some wait: what is put in
-    /// the place of an old file, or named, cannot come in between.
-    async fn sweep_files(&self, before: Millis, swept: &mut Swept) -> Result<()> {
-        let dir = self.dir.clone();
-        for old in blocking(move || files::older(&dir, before)).await? {
-            let dir = self.dir.clone();
-            let gone = self
-                .read(move |connection, _| {
-                    let _alone = files::hold_alone(&dir)?;
-                    let mut named = connection.prepare_cached(sql!("sweep_is_named"))?;
-                    // The transaction of this question begins with its first statement, behind the lock.
-                    if named.exists([&old])? { Ok(None) } else { Ok(files::remove(&dir, &old, before)?) }
-                })
-                .await?;
-            if let Some(size) = gone {
-                swept.add(size);
-            }
-        }
-        Ok(())
-    }
-
-    /// Logs of runs that are gone: whoever removed the rows died before it removed them.
-    async fn sweep_logs(&self, before: Millis, swept: &mut Swept) -> Result<()> {
-        let logs = self.dir.join("logs");
-        for (run, path) in blocking(move || files::runs_within(&logs, before)).await? {
-            let is_known = self
-                .read(move |connection, _| {
-                    Ok(connection.prepare_cached(sql!("examine_known"))?.exists([run.to_string()])?)
-                })
-                .await?;
-            if !is_known {
-                swept.add(blocking(move || remove_all(&path)).await?);
-            }
-        }
-        Ok(())
+impl Going {
+    /// How many transactions its rows take.
+    pub(in crate::sqlite) fn chunks(self) -> i64 {
+        let tasks = (self.tasks + TASKS - 1) / TASKS;
+        tasks.max((self.events + EVENTS - 1) / EVENTS)
     }
 }
 
-fn logs_of(dir: &Path, run: RunId) -> std::path::PathBuf {
-    dir.join("logs").join(run.to_string())
+/// Hides a run, if it may go. Its key stays for a while.
+pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId) -> Done<Option<Going>> {
+    let mut check = txn.connection.prepare_cached(sql!("prune_check"))?;
+    let found: Option<(i64, Option<String>, i64, i64)> = check
+        .query_row([run.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .optional()?;
+    let Some((no, key, events, tasks)) = found else { return Ok(None) };
+    if let Some(key) = key {
+        let mut add = txn.connection.prepare_cached(sql!("used_key_add"))?;
+        add.execute(params![key, run.to_string(), txn.now.0])?;
+    }
+    txn.connection.prepare_cached(sql!("prune_begin"))?.execute([no])?;
+    txn.shelf.forget_run(run, no);
+    Ok(Some(Going { no, tasks, events }))
 }
 
-/// What the files of a directory take up.
-fn size_of(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
+/// Removes the next of its rows, counted from 1.
+pub(in crate::sqlite) fn remove(txn: &Txn<'_>, going: Going, chunk: i64) -> Done<()> {
+    let mut behind = txn.connection.prepare_cached(sql!("prune_behind"))?;
+    let behind: Option<i64> = behind.query_row([going.no, TASKS], |row| row.get(0)).optional()?;
+    let of_tasks = [
+        sql!("prune_artifacts"),
+        sql!("prune_layers"),
+        sql!("prune_layer_files"),
+        sql!("prune_cache_misses"),
+        sql!("prune_attempts"),
+        sql!("prune_effects"),
+        sql!("prune_tasks"),
+    ];
+    for delete in of_tasks {
+        txn.connection.prepare_cached(delete)?.execute([going.no, behind.unwrap_or(i64::MAX)])?;
+    }
+    txn.connection.prepare_cached(sql!("prune_events"))?.execute([going.no, chunk * EVENTS])?;
+    Ok(())
 }
 
-/// Gives what it took up. What cannot be removed stays until the next sweep.
-fn remove_all(dir: &Path) -> u64 {
-    let size = size_of(dir);
-    match fs::remove_dir_all(dir) {
-        Ok(()) => size,
-        Err(error) => {
-            if error.kind() != std::io::ErrorKind::NotFound {
-                tracing::warn!("{} cannot be removed: {error}", dir.display());
-            }
-            0
+pub(in crate::sqlite) fn end(txn: &Txn<'_>, going: Going) -> Done<()> {
+    let rest = [
+        sql!("prune_needs_sets"),
+        sql!("prune_batches"),
+        sql!("prune_laid_by"),
+        sql!("prune_bytes"),
+        sql!("prune_run"),
+    ];
+    for delete in rest {
+        txn.connection.prepare_cached(delete)?.execute([going.no])?;
+    }
+    Ok(())
+}
+
+/// Which runs go by their age and by the number of those that are newer; and those that have begun to.
+pub(in crate::sqlite) fn choose(
+    connection: &Connection,
+    keep: Keep,
+    now: Millis,
+    limit: usize,
+) -> Done<Vec<Choice>> {
+    let mut chosen: Vec<Choice> =
+        choices(connection.prepare_cached(sql!("prune_going"))?.query([])?)?.collect::<Done<_>>()?;
+    if keep.for_.is_none() && keep.runs.is_none() {
+        return Ok(chosen);
+    }
+    let cutoff = keep.for_.map(|span| now.before(span));
+    let aged = cutoff.map_or(Ok(i64::MIN), |cutoff| submitted_before(connection, cutoff))?;
+    let mut newest = connection.prepare_cached(sql!("prune_newest"))?;
+    let mut pick = connection.prepare_cached(sql!("prune_choose"))?;
+    let names: Vec<String> = connection
+        .prepare_cached(sql!("prune_workflows"))?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    for name in names {
+        let mut behind = |newer: u32| -> Done<Option<i64>> {
+            Ok(newest.query_row(params![name, newer], |row| row.get(0)).optional()?)
+        };
+        let Some(last) = behind(0)? else { continue };
+        let counted = match keep.runs {
+            Some(kept) => behind(kept)?.unwrap_or(i64::MIN),
+            None => i64::MIN,
+        };
+        let below = last.min(aged.max(counted.saturating_add(1)));
+        let cutoff = cutoff.map_or(i64::MIN, |cutoff| cutoff.0);
+        let rows = pick.query(params![name, below, counted, cutoff, most])?;
+        for choice in choices(rows)? {
+            chosen.push(choice?);
         }
     }
+    chosen.sort_unstable_by_key(|(no, _)| *no);
+    chosen.truncate(limit);
+    Ok(chosen)
 }
 
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| Error::Closed { why: error.to_string() })
+/// Which of the oldest go as well, so that what stays takes up no more than `keep`. All of them have been measured.
+pub(in crate::sqlite) fn choose_oldest(
+    connection: &Connection,
+    keep: u64,
+    going: &[Choice],
+    limit: usize,
+) -> Done<Vec<Choice>> {
+    let total: u64 = connection.prepare_cached(sql!("prune_total"))?.query_row([], |row| row.get(0))?;
+    if total <= keep {
+        return Ok(Vec::new());
+    }
+    let mut oldest = connection.prepare_cached(sql!("prune_oldest"))?;
+    let most = i64::try_from(limit.saturating_add(going.len())).unwrap_or(i64::MAX);
+    let oldest = choices(oldest.query([most])?)?.collect::<Done<_>>()?;
+    Ok(beyond(total, keep, going, oldest))
+}
+
+/// Runs that are to be measured, with the events as of which they are.
+pub(in crate::sqlite) fn unmeasured(connection: &Connection, limit: i64) -> Done<Vec<(i64, RunId, i64)>> {
+    let mut statement = connection.prepare_cached(sql!("prune_unmeasured"))?;
+    let mut rows = statement.query([limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((row.get(0)?, id(row, 1)?, row.get(2)?));
+    }
+    Ok(found)
+}
+
+/// What a run takes up, without its logs.
+pub(in crate::sqlite) fn size(connection: &Connection, no: i64) -> Done<u64> {
+    Ok(connection.prepare_cached(sql!("prune_size"))?.query_row([no], |row| row.get(0))?)
+}
+
+pub(in crate::sqlite) fn measured(txn: &Txn<'_>, sizes: &[(i64, i64, u64)]) -> Done<()> {
+    let mut write = txn.connection.prepare_cached(sql!("prune_measured"))?;
+    for (no, last_event, bytes) in sizes {
+        write.execute(params![no, last_event, i64::try_from(*bytes).unwrap_or(i64::MAX)])?;
+    }
+    Ok(())
+}
+
+/// Some of the records that are kept no longer. Gives how many went.
+pub(in crate::sqlite) fn forget_records(txn: &Txn<'_>, record: Record, kept: Duration) -> Done<usize> {
+    let statement = match record {
+        Record::Audit => sql!("prune_audit"),
+        Record::NodeEvent => sql!("prune_node_events"),
+    };
+    Ok(txn.connection.prepare_cached(statement)?.execute([txn.now.before(kept).0, RECORDS_AT_ONCE])?)
+}
+
+/// Every run below this number was submitted before a moment.
+fn submitted_before(connection: &Connection, moment: Millis) -> Done<i64> {
+    let (low, high) =
+        connection.prepare_cached(sql!("prune_ends"))?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut look = connection.prepare_cached(sql!("prune_look"))?;
+    let mut search = Search::new(low, high);
+    while let Some(at) = search.next() {
+        let found = look.query_row([at], |row| Ok((row.get(0)?, Millis(row.get(1)?)))).optional()?;
+        search.looked(at, found, moment);
+    }
+    Ok(search.found())
+}
+
+fn choices(mut rows: rusqlite::Rows<'_>) -> Done<impl Iterator<Item = Done<Choice>>> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(choice(row));
+    }
+    Ok(found.into_iter())
+}
+
+fn choice(row: &Row<'_>) -> Done<Choice> {
+    let status: String = row.get(3)?;
+    let choice = Prunable {
+        run: id(row, 1)?,
+        workflow: row.get(2)?,
+        status: RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?,
+        finished_at: Millis(row.get(4)?),
+        bytes: row.get(5).unwrap_or_default(),
+    };
+    Ok((row.get(0)?, choice))
+}
+
+fn id(row: &Row<'_>, column: usize) -> Done<RunId> {
+    let text: String = row.get(column)?;
+    Ok(RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?)
 }

@@ -9,15 +9,15 @@ use laneway_core::plan::Position;
 use laneway_core::time::Millis;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
-use super::doctor;
-use super::fault;
-use super::run_work::on_run;
-use super::txn::{Done, Failure, Plans, Subject, Txn, sql};
-use super::verbs::children;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
 use crate::model::SetAside;
+use crate::sqlite::run_work::on_run;
+use crate::sqlite::statements::sql;
+use crate::sqlite::txn::{Done, Failure, Plans, Subject, Txn};
+use crate::sqlite::work::children;
+use crate::sqlite::{doctor, fault};
 
 /// Runs a verb; a panic is one of its failures, not the end of the writer.
 pub(super) fn guard<T>(verb: impl FnOnce() -> Done<T>) -> Done<T> {

@@ -12,15 +12,15 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
-use super::quarantine;
-use super::txn::{Done, Failure, Head, sql};
-use super::verbs::apply::bundle_of;
-use super::verbs::effects;
 use crate::error::{Error, Teller};
 use crate::fence::ClaimRef;
 use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait, unreadable};
 use crate::model::{Attempt, Known, Part, Renewed, Stop, Tally};
 use crate::readable::Readable;
+use crate::sqlite::operator::apply::bundle_of;
+use crate::sqlite::statements::sql;
+use crate::sqlite::txn::{Done, Failure, Head};
+use crate::sqlite::{effects, quarantine};
 use crate::tally;
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.

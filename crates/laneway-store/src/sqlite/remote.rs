@@ -14,13 +14,14 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::Shared;
 use super::quarantine;
 use super::read::{self, run_id};
-use super::txn::{Done, Txn, sql};
+use super::txn::{Done, Txn};
 use super::unrenewed::next_look;
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
 use crate::lease::monotonic_time;
 use crate::model::RemoteView;
 use crate::readable::Readable;
+use crate::sqlite::statements::sql;
 
 /// A session that nobody has reaped.
 #[derive(Debug)]

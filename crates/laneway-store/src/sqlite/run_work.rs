@@ -15,20 +15,18 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
-use super::classes;
-use super::layers;
-use super::quarantine;
-use super::read;
-use super::txn::{Done, Failure, Head, Txn, sql};
-use super::verbs::children;
 use crate::child::ToStop;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Outputs, Record, Rows, RunRow, TaskRow,
-    Touch, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait,
+    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, LayerOnNode, Outputs, Record, Rows, RunRow,
+    TaskRow, Touch, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait,
     unreadable, wait_text,
 };
+use crate::sqlite::statements::sql;
+use crate::sqlite::txn::{Done, Failure, Head, Txn};
+use crate::sqlite::work::children;
+use crate::sqlite::{classes, layers, quarantine, read};
 
 /// Does something to a run, with everything that follows from it, also for other runs.
 pub(super) fn on_run<T>(
@@ -545,7 +543,7 @@ fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     save_owner(txn, no, changes)
 }
 
-/// Who owns a pinned run takes its tasks, and nobody else does.
+/// The owner of a run takes the tasks that are offered to it alone.
 fn save_owner(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     let Some(owner) = changes.bound else { return Ok(()) };
     txn.connection.prepare_cached(sql!("takers_of_class_remove"))?.execute([-no])?;
@@ -676,6 +674,19 @@ impl Facts for Stored<'_, '_> {
 
     fn has_node(&mut self, class: i64) -> Done<bool> {
         Ok(self.txn.connection.prepare_cached(sql!("has_taker"))?.exists([class])?)
+    }
+
+    fn takes(&mut self, session: SessionId, class: i64) -> Done<bool> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("session_takes"))?;
+        Ok(statement.exists(params![class, session.to_string()])?)
+    }
+
+    fn class_of(&mut self, position: Position) -> Done<i64> {
+        classes::number(self.txn, &self.plan.class_of(position))
+    }
+
+    fn layers_on_nodes(&mut self) -> Done<Vec<LayerOnNode>> {
+        layers::on_nodes(self.txn.connection, self.no)
     }
 
     fn node(&mut self, session: SessionId) -> Done<Option<Arc<str>>> {

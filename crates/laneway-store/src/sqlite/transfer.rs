@@ -10,11 +10,12 @@ use laneway_core::id::RunId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::{mpsc as rows, oneshot};
 
-use super::txn::{Done, sql};
+use super::txn::Done;
 use super::{SqliteStore, connect, fault};
 use crate::bytes::log_path;
 use crate::error::{Error, Result};
 use crate::keeper::unreadable;
+use crate::sqlite::statements::sql;
 use crate::transfer::{LogFile, Rows, SourceContents, SourceTables, refuse};
 
 /// Rows that are handed over at once, unless their size reaches `BATCH_BYTES` before.

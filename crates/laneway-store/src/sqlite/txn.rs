@@ -19,15 +19,8 @@ use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::model::{Placed, RunHead};
 pub(super) use crate::plans::Plans;
+use crate::sqlite::statements::sql;
 use crate::tally::GateWaits;
-
-/// Loads a statement from its file, by name.
-macro_rules! sql {
-    ($name:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql/", $name, ".sql"))
-    };
-}
-pub(super) use sql;
 
 /// How a verb can fail: by its own judgement, by the database's, or by a mistake of ours.
 #[derive(Debug)]
@@ -218,7 +211,7 @@ pub(super) fn seen(
     read
 }
 
-/// As `run_head.sql` says it: what a head is made of, but for the plan.
+/// As the statement `run_head` returns it: what a head is made of, but for the plan.
 pub(super) struct HeadRow {
     no: i64,
     run: RunId,
@@ -305,10 +298,14 @@ impl HeadRow {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::path::Path;
 
     use rusqlite::Connection;
+
+    use crate::sqlite::statements::sql;
+
+    /// Name, index and text of each statement whose head names an index.
+    const INDEXED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/sqlite_indexes.rs"));
 
     /// A statement's head names its index. A planner that prefers another one makes a run quadratic, unseen.
     #[test]
@@ -317,24 +314,15 @@ mod tests {
         let migrations = crate::sqlite::migrate::MIGRATIONS;
         crate::sqlite::migrate::migrate(&mut connection, Path::new(""), migrations, "test")
             .expect("a schema");
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/sql");
         let mut checked = 0;
-        for file in fs::read_dir(dir).expect("the statements") {
-            let path = file.expect("a statement").path();
-            let sql = fs::read_to_string(&path).expect("text");
-            let Some((_, named)) = sql.split_once("Index: ") else { continue };
-            let index = named.split(['.', ',']).next().expect("a name");
+        for (name, index, sql) in INDEXED {
             let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
             let nulls = vec![rusqlite::types::Null; plan.parameter_count()];
             let steps: Vec<String> = plan
                 .query_map(rusqlite::params_from_iter(nulls), |row| row.get(3))
                 .and_then(Iterator::collect)
                 .expect("the steps of the plan");
-            assert!(
-                steps.iter().any(|step| step.contains(&format!("INDEX {index}"))),
-                "{}: {steps:?}",
-                path.display()
-            );
+            assert!(steps.iter().any(|step| step.contains(&format!("INDEX {index}"))), "{name}: {steps:?}");
             checked += 1;
         }
         assert!(checked > 5, "only {checked} statements name an index");

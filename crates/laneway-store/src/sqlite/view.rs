@@ -16,7 +16,7 @@ use super::Shared;
 use super::pools;
 use super::quarantine;
 use super::read;
-use super::txn::{Done, Head, Plans, read_head, sql};
+use super::txn::{Done, Head, Plans, read_head};
 use super::waits;
 use crate::error::{Error, Teller};
 use crate::keeper::{under_way, unreadable};
@@ -29,6 +29,7 @@ use crate::model::{
 use crate::offer;
 use crate::pool::{add_waits, uses_pools};
 use crate::readable::{Readable, add_event};
+use crate::sqlite::statements::sql;
 use crate::summary::{Counted, Retried, first_start};
 use crate::tally;
 

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use laneway_core::cause::{
-    Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait, Waits,
+    BoundWait, Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait,
+    Waits,
 };
 use laneway_core::class::{self, Class};
 use laneway_core::gate::Gate;
@@ -17,11 +18,14 @@ use laneway_core::time::Millis;
 use laneway_core::version::OrderVersion;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::layers;
 use super::quarantine;
-use super::txn::{Done, Head, Plans, read_head, sql};
+use super::txn::{Done, Head, Plans, read_head};
 use crate::keeper::{Key, read_pauses, unreadable};
+use crate::layer;
 use crate::model::{Part, Placed};
 use crate::offer;
+use crate::sqlite::statements::sql;
 
 /// Holders that are read of a key; a cause names fewer.
 const HOLDERS: i64 = 20;
@@ -36,7 +40,7 @@ pub(super) fn of_run(
     let (of_the_run, owner) = of_the_run(connection, head)?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_) | Waits::NotBefore(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
-    let mut look = Look { connection, plans, head, of_the_run, owner, lines: HashMap::new() };
+    let mut look = Look { connection, plans, head, of_the_run, owner, bound: None, lines: HashMap::new() };
     // A pinned run that nobody has begun is anybody's as well.
     let is_anybodys = head.head.placed == Placed::Spread || look.is_unbound();
     let mut waits = Vec::new();
@@ -52,7 +56,7 @@ pub(super) fn of_run(
         let (class, wake_at): (i64, Option<i64>) = (row.get(1)?, row.get(2)?);
         let (position, item): (Position, Option<String>) = (row.get(3)?, row.get(4)?);
         waits.push(match gate {
-            None => None,
+            None => look.bound(class)?,
             Some(gate) => {
                 let keys = head.head.keys_of(position, item.as_deref()).unwrap_or_default();
                 look.behind(gate, (position, keys), class, wake_at.map(Millis))?
@@ -127,6 +131,8 @@ struct Look<'c> {
     of_the_run: Option<Waits>,
     /// The node that owns the run.
     owner: Option<String>,
+    /// Which files bind the run to that node, once that was asked.
+    bound: Option<Option<BoundWait>>,
     lines: HashMap<String, Line>,
 }
 
@@ -151,7 +157,7 @@ impl Look<'_> {
             Gate::RunAt => Some(Waits::RunAt { until: wake_at }),
             // Of a run as a whole, and told by it.
             Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
-            Gate::Node => self.nodes(class)?,
+            Gate::Node => self.nodes(position, class)?,
             Gate::Lock => match keys.lock {
                 Some(name) => {
                     let key = Key::Lock(name.clone());
@@ -286,9 +292,36 @@ impl Look<'_> {
         matches!(self.head.head.placed, Placed::Pinned { .. }) && self.owner.is_none()
     }
 
-    fn nodes(&self, class: i64) -> Done<Option<Waits>> {
-        let class = self.head.head.placed.class().unwrap_or(class);
-        Ok(for_node(self.connection, class, self.owner.clone())?.map(Waits::Node))
+    /// Whether a task of this class is offered to the owner of its run alone, in a run that is not pinned.
+    fn is_bound(&self, class: i64) -> bool {
+        let head = &self.head.head;
+        head.placed == Placed::Spread && self.owner.is_some() && class == head.own_class
+    }
+
+    /// Why such a task waits for one node.
+    fn bound(&mut self, class: i64) -> Done<Option<Waits>> {
+        if !self.is_bound(class) {
+            return Ok(None);
+        }
+        if self.bound.is_none() {
+            let layers = layers::layers(self.connection, self.head.no)?;
+            self.bound = Some(layer::bound_to(&self.head.head.plan, &layers, self.owner.as_deref()));
+        }
+        Ok(self.bound.clone().flatten().map(Waits::Bound))
+    }
+
+    fn nodes(&self, position: Position, class: i64) -> Done<Option<Waits>> {
+        let head = &self.head.head;
+        let wait = if self.is_bound(class) {
+            Some(for_class(
+                self.connection,
+                Class { pin: self.owner.clone(), ..head.plan.class_of(position) },
+            )?)
+        } else {
+            let pin = self.owner.clone().filter(|_| head.placed != Placed::Spread);
+            for_node(self.connection, head.placed.class().unwrap_or(class), pin)?
+        };
+        Ok(wait.map(Waits::Node))
     }
 }
 
@@ -297,7 +330,10 @@ pub(super) fn for_node(connection: &Connection, class: i64, pin: Option<String>)
     let text: Option<String> =
         connection.prepare_cached(sql!("class_text"))?.query_row([class], |row| row.get(0)).optional()?;
     let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
-    let class = Class { pin, ..class };
+    for_class(connection, Class { pin, ..class }).map(Some)
+}
+
+fn for_class(connection: &Connection, class: Class) -> Done<NodeWait> {
     let mut statement = connection.prepare_cached(sql!("sessions_offering"))?;
     let mut rows = statement.query([])?;
     let mut nodes = Vec::new();
@@ -306,5 +342,5 @@ pub(super) fn for_node(connection: &Connection, class: i64, pin: Option<String>)
         let Some(offer) = offer::from_text(&offer) else { continue };
         nodes.push((row.get(0)?, class::lacks(&offer, &class)));
     }
-    Ok(Some(NodeWait { class, nodes }))
+    Ok(NodeWait { class, nodes })
 }

@@ -28,9 +28,10 @@ use super::connect;
 use super::counts::Counts;
 use super::fault::{self, Reach};
 use super::quarantine;
-use super::txn::{Failure, Shelf, Txn, sql};
+use super::txn::{Failure, Shelf, Txn};
 use crate::error::{Error, Result};
 use crate::model::Commits;
+use crate::sqlite::statements::sql;
 
 /// How long a batch may grow: bounded in time, so that the first caller's wait is bounded too.
 const BATCH: Duration = Duration::from_millis(5);

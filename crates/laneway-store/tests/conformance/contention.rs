@@ -19,6 +19,7 @@ use crate::audit;
 use crate::harness::{Node, TOOK, block_on, flow, submission, succeeded};
 use crate::line::{Cut, Proxy};
 use crate::server::Schema;
+use crate::statements;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -129,7 +130,7 @@ fn class_that_is_made_while_an_engine_goes_is_not_taken() {
         let schema = Schema::new();
         let node = host(&schema, true).await;
         // As one who submits does, with the offer as it was.
-        let locks = include_str!("../../src/postgres/sql/classes_lock.sql");
+        let locks = statements::postgres::statement!("classes_lock");
         let blocker = Blocker::holding(schema.beneath().await, locks).await;
         let (store, session) = (Arc::clone(&node.store), node.session);
         let offering = tokio::spawn(async move { store.offer_containers(session, false).await });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::class::Offer;
-use laneway_store::Store;
+use laneway_store::contract::*;
 use laneway_store::model::{Ask, NewSession, Tally};
 use serde_json::json;
 use tokio_postgres::Client;

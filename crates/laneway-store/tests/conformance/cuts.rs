@@ -10,12 +10,13 @@ use laneway_core::event::{Event, Fact};
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::state::RunStatus;
+use laneway_store::contract::*;
 use laneway_store::model::{
     Ask, CancelMode, ClaimView, Finished, NewSession, Pausable, Reopen, RunFilter, Submission, Tally,
 };
 use laneway_store::postgres::{Hearing, PostgresStore};
 use laneway_store::sqlite::Clock;
-use laneway_store::{ClaimRef, Error, Fate, Open, Result, Store};
+use laneway_store::{ClaimRef, Error, Fate, Open, Result};
 use serde_json::json;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;

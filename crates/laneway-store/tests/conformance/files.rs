@@ -6,9 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 
+use laneway_store::contract::*;
 use laneway_store::model::CancelMode;
 use laneway_store::sqlite::SqliteStore;
-use laneway_store::{Error, Open, Store};
+use laneway_store::{Error, Open};
 use tempfile::TempDir;
 
 use crate::harness::{Database, Place, block_on, command, flat, succeeded};

@@ -10,7 +10,7 @@ use laneway_store::model::{Pausable, RunFilter};
 use laneway_store::overview::Unfinished;
 
 use crate::harness::{Node, Place, START, failed, flat, flow, for_each_database, succeeded};
-use crate::server;
+use crate::{server, statements};
 
 for_each_database! {
     runs_are_filtered_by_several_states,
@@ -139,15 +139,10 @@ async fn page_of_runs_reads_nothing_beyond_its_bounds(place: Place) {
         beneath.batch_execute(rules).await.expect("rules");
         let (page, behind) = ("text[], text, bigint, text, bigint, bigint, text, text", "text, bigint");
         for (name, types, sql, bounds) in [
-            ("runs", page, include_str!("../../src/postgres/sql/runs.sql"), 2),
-            ("runs_named", page, include_str!("../../src/postgres/sql/runs_named.sql"), 2),
-            ("run_behind", behind, include_str!("../../src/postgres/sql/run_behind.sql"), 1),
-            (
-                "run_behind_of",
-                "text, bigint, text",
-                include_str!("../../src/postgres/sql/run_behind_of.sql"),
-                1,
-            ),
+            ("runs", page, statements::postgres::statement!("runs"), 2),
+            ("runs_named", page, statements::postgres::statement!("runs_named"), 2),
+            ("run_behind", behind, statements::postgres::statement!("run_behind"), 1),
+            ("run_behind_of", "text, bigint, text", statements::postgres::statement!("run_behind_of"), 1),
         ] {
             let prepared = format!("PREPARE {name}_plan ({types}) AS {sql}");
             beneath.batch_execute(&prepared).await.expect("a statement");
@@ -164,13 +159,10 @@ async fn page_of_runs_reads_nothing_beyond_its_bounds(place: Place) {
     }
     let connection = rusqlite::Connection::open(place.path()).expect("the store's file");
     for (sql, search) in [
-        (include_str!("../../src/sqlite/sql/runs.sql"), "PRIMARY KEY (rowid>? AND rowid<?)"),
-        (
-            include_str!("../../src/sqlite/sql/runs_named.sql"),
-            "runs_by_workflow (workflow=? AND no>? AND no<?)",
-        ),
-        (include_str!("../../src/sqlite/sql/run_behind.sql"), "PRIMARY KEY (rowid<?)"),
-        (include_str!("../../src/sqlite/sql/run_behind_of.sql"), "runs_by_workflow (workflow=? AND no<?)"),
+        (statements::sqlite::statement!("runs"), "PRIMARY KEY (rowid>? AND rowid<?)"),
+        (statements::sqlite::statement!("runs_named"), "runs_by_workflow (workflow=? AND no>? AND no<?)"),
+        (statements::sqlite::statement!("run_behind"), "PRIMARY KEY (rowid<?)"),
+        (statements::sqlite::statement!("run_behind_of"), "runs_by_workflow (workflow=? AND no<?)"),
     ] {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
         let mut rows = statement.raw_query();

@@ -499,22 +499,11 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
     let params = laneway_core::params::bind(&plan.workflow, given).expect("params that fit");
     let max_parallel = plan.workflow.max_parallel.map_or(4, std::num::NonZeroU32::get);
     Submission {
-        plan: Arc::new(plan),
-        document: document.to_owned(),
         dir: "/tmp".to_owned(),
-        bundle: None,
         params,
         max_parallel,
-        session: owner,
-        is_shared: false,
-        is_paused: false,
-        key: None,
         by: "ada".to_owned(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-        end_by: None,
-        not_before: None,
+        ..Submission::new(Arc::new(plan), document.to_owned(), owner)
     }
 }
 

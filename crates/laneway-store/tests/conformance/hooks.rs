@@ -30,6 +30,7 @@ for_each_database! {
     callback_waits_for_a_node_that_sends_it,
     callback_is_given_up_by_its_retries_and_never_by_losses,
     hooks_that_nobody_has_submitted_are_seen_by_all_who_send,
+    end_of_steps_of_hooks_fires_what_comes_after_them_and_that_of_callbacks_fires_nothing,
     path_is_that_of_one_workflow,
     webhook_listens_and_remembers_what_came_of_it,
     paused_webhook_says_so,
@@ -397,4 +398,24 @@ async fn hooks_that_nobody_has_submitted_are_seen_by_all_who_send(place: Place) 
     let firing = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
     node.store.settle(firing.end, None).await.expect("a record");
     assert!(!owes().await);
+}
+
+async fn end_of_steps_of_hooks_fires_what_comes_after_them_and_that_of_callbacks_fires_nothing(place: Place) {
+    let worker = Node::worker(place.open(), "worker", &[]).await;
+    let one = sender(&place, "one").await;
+    apply(&worker, "next", "after: {workflow: flow (failed), when: finished}").await.expect("a workflow");
+    let of = end(&worker, ON_FAILURE, false).await;
+    let firing = worker.store.hooks_owed(of).await.expect("an answer").expect("hooks");
+    worker.store.settle(firing.end, None).await.expect("a record");
+    let steps = submit_hooks(&worker, of).await;
+    let held = worker.take_any(1).await.remove(0);
+    worker.succeed(&held).await;
+    let callbacks = submit_callbacks(&worker).await;
+    let held = one.take_any(1).await.remove(0);
+    one.succeed(&held).await;
+    let name = async |run| worker.view(run).await.plan.workflow.name.clone();
+    assert_eq!((name(steps).await, name(callbacks).await), ("flow (failed)".into(), "flow (failed)".into()));
+    assert_eq!(worker.status(callbacks).await, RunStatus::Succeeded);
+    let firings = worker.store.due(10).await.expect("what is due").firings;
+    assert_eq!(firings.iter().map(|firing| firing.ended.run).collect::<Vec<_>>(), [steps]);
 }

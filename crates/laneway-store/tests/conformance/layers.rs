@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use laneway_core::hash::ContentHash;
 use laneway_core::state::TaskStatus;
-use laneway_store::layer::{Layer, LayerContent, NewLayer};
+use laneway_store::layer::{Layer, LayerContent, NewLayer, Oversize};
 use laneway_store::model::{Finished, Outcome};
 use laneway_store::prune::Keep;
 use laneway_store::{Error, Fate, MAX_SHARED_FILE};
@@ -61,6 +61,7 @@ async fn layer_of_an_attempt_is_stored_with_its_end(place: Place) {
         bytes: 6,
         hash: hash.clone(),
         node: None,
+        oversize: None,
     };
     assert_eq!(other.layers(run).await.expect("layers"), [expected], "b changed nothing");
     let packed = other.packed_layer(run, 0, &hash).await.expect("a layer");
@@ -207,9 +208,11 @@ async fn layer_that_only_a_node_has_names_it(place: Place) {
     let one = Node::worker(place.open(), "one", &[]).await;
     let run = one.share(&flow("placement: pinned", &[("a", ""), ("b", "needs: [a]")])).await;
     let a = one.take_any(1).await.remove(0);
-    let large = NewLayer { content: LayerContent::OnNode, bytes: 9 << 30, ..inline(b"x") };
+    let oversize = Oversize { bytes: 9 << 30, limit: 1 << 30, largest: vec![("data".into(), 9 << 30)] };
+    let large = NewLayer { content: LayerContent::OnNode(oversize.clone()), bytes: 9 << 30, ..inline(b"x") };
     assert_eq!(end(&one, &a, succeeded(), large).await, Fate::Recorded);
     let layers = one.store.layers(run).await.expect("layers");
     assert_eq!(layers[0].node.as_deref(), Some("one"));
+    assert_eq!(layers[0].oversize.as_ref(), Some(&oversize));
     assert_eq!(one.store.packed_layer(run, 0, &layers[0].hash).await.expect("an answer"), None);
 }

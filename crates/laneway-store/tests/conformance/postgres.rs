@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::pool::{ContainerState, PoolFact};
+use laneway_store::contract::*;
 use laneway_store::model::{Ask, NewSession, RunFilter, Tally};
 use laneway_store::postgres::{Hearing, PostgresStore};
 use laneway_store::sqlite::Clock;
-use laneway_store::{Error, Open, Store};
+use laneway_store::{Error, Open};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::harness::{Database, Node, Place, START, block_on, flat, flow, submission};
 use crate::server::{self, Schema};
+use crate::statements;
 
 /// Waiting for what must come: long, because a busy machine is no fault.
 const SOON: Duration = Duration::from_secs(30);
@@ -310,14 +312,9 @@ fn every_statement_has_an_index_as_its_head_says() {
         let rules = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
         beneath.batch_execute(rules).await.expect("rules");
         let home = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/postgres");
-        let (dir, code) = (home.join("sql"), code_in(&home) + &code_in(&home.join("verbs")));
+        let code = ["", "work", "operator"].map(|dir| code_in(&home.join(dir))).concat();
         let mut checked = 0;
-        for file in std::fs::read_dir(dir).expect("the statements") {
-            let path = file.expect("a statement").path();
-            let sql = std::fs::read_to_string(&path).expect("text");
-            let Some((_, named)) = sql.split_once("Index: ") else { continue };
-            let index = named.split(['.', ',', ' ', '\n']).next().expect("a name");
-            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+        for (name, index, sql) in statements::postgres::INDEXED {
             let types = types_of(&code, name);
             let given = if types.is_empty() { String::new() } else { format!("({})", types.join(", ")) };
             let prepared = format!("PREPARE {name}_looked_at {given} AS {sql}");
@@ -332,7 +329,7 @@ fn every_statement_has_an_index_as_its_head_says() {
             let is_there = beneath
                 .query_opt(
                     "SELECT 1 FROM pg_indexes WHERE schemaname = current_schema AND indexname = $1",
-                    &[&index],
+                    &[index],
                 )
                 .await;
             assert!(is_there.expect("an answer").is_some(), "{name} names {index}, which is no index");

@@ -15,7 +15,7 @@ use crate::audit;
 use crate::harness::{
     Database, Node, Place, START, block_on, flow, for_each_database, names, succeeded, succeeded_with,
 };
-use crate::server;
+use crate::{server, statements};
 
 for_each_database! {
     parked_task_holds_no_place_and_no_claim,
@@ -593,8 +593,8 @@ async fn plans(place: &Place, store: &dyn Store) -> Vec<(&'static str, String)> 
         beneath.batch_execute("ANALYZE tasks").await.expect("counted");
         let mut plans = Vec::new();
         for (name, sql) in [
-            ("promote_due", include_str!("../../src/postgres/sql/promote_due.sql")),
-            ("promote_next", include_str!("../../src/postgres/sql/promote_next.sql")),
+            ("promote_due", statements::postgres::statement!("promote_due")),
+            ("promote_next", statements::postgres::statement!("promote_next")),
         ] {
             // What is planned for the case that a run is set aside is not done.
             let sql = format!("EXPLAIN (ANALYZE) {}", sql.replace("$1::bigint", "1::bigint"));
@@ -616,13 +616,13 @@ async fn plans(place: &Place, store: &dyn Store) -> Vec<(&'static str, String)> 
         (name, plan)
     };
     [
-        ("promote_due", include_str!("../../src/sqlite/sql/promote_due.sql")),
-        ("promote_next", include_str!("../../src/sqlite/sql/promote_next.sql")),
-        ("claim_available", include_str!("../../src/sqlite/sql/claim_available.sql")),
-        ("reap_runs", include_str!("../../src/sqlite/sql/reap_runs.sql")),
-        ("reap_queued", include_str!("../../src/sqlite/sql/reap_queued.sql")),
-        ("tasks_held", include_str!("../../src/sqlite/sql/tasks_held.sql")),
-        ("stops", include_str!("../../src/sqlite/sql/stops.sql")),
+        ("promote_due", statements::sqlite::statement!("promote_due")),
+        ("promote_next", statements::sqlite::statement!("promote_next")),
+        ("claim_available", statements::sqlite::statement!("claim_available")),
+        ("reap_runs", statements::sqlite::statement!("reap_runs")),
+        ("reap_queued", statements::sqlite::statement!("reap_queued")),
+        ("tasks_held", statements::sqlite::statement!("tasks_held")),
+        ("stops", statements::sqlite::statement!("stops")),
     ]
     .map(explained)
     .to_vec()

@@ -131,22 +131,13 @@ impl Start {
     /// As one that belongs to the session which submits it.
     pub(super) fn submission(self, session: SessionId) -> Submission {
         Submission {
-            plan: self.plan,
-            document: self.document,
             dir: self.dir,
             bundle: self.bundle,
             params: self.params,
             max_parallel: self.max_parallel,
-            session,
-            is_shared: false,
-            is_paused: false,
-            key: None,
             by: env::person(),
-            origin: None,
-            parent: None,
             no_cache: self.no_cache,
-            end_by: None,
-            not_before: None,
+            ..Submission::new(self.plan, self.document, session)
         }
     }
 

@@ -35,7 +35,17 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
             format!("group {} merged: {} changed{conflicts}", f.group, text::count(f.files, "file"))
         }
         Fact::RunAdopted(f) => format!("run {} taken over by {}", event.run.short(), f.node),
-        Fact::RunBound(f) => format!("run {} stays on {}", event.run.short(), f.node),
+        Fact::RunBound(f) => match &f.files {
+            None => format!("run {} stays on {}", event.run.short(), f.node),
+            Some(files) => format!(
+                "run {} stays on {}: its files are {} with what {} left, more than workspace_max_bytes ({})",
+                event.run.short(),
+                f.node,
+                text::bytes(files.bytes),
+                files.step,
+                text::bytes(files.limit)
+            ),
+        },
         Fact::RunReleased(f) => format!("run {} leaves {}: any node may take it", event.run.short(), f.node),
         Fact::RunHalted(f) => match f.closing {
             Closing::Aborted => format!("run aborts because {} failed: stopping what runs", f.step),

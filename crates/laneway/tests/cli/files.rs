@@ -206,31 +206,93 @@ steps:
 }
 
 #[test]
-fn files_that_are_too_large_fail_their_step_or_stay_with_a_pinned_run() {
-    let flow = "
+fn files_that_are_too_large_keep_their_run_on_the_node_that_has_them() {
+    let cluster = Cluster::new(
+        "
+steps:
+  large: {run: 'mkdir modules; dd if=/dev/urandom of=modules/data bs=1000 count=3000 2> /dev/null'}
+  hold: {needs: [large], on_lost: fail, run: 'read line < MARK/go; test -e modules/data'}
+  use: {needs: [large], run: 'test \"$(wc -c < modules/data)\" = 3000000; echo > modules/small'}
+  last: {needs: [hold, use], run: 'test -e modules/data -a -e modules/small'}
+",
+    );
+    let mark = cluster.user.path("mark");
+    std::fs::create_dir(&mark).expect("made");
+    cluster.user.pipe("mark/go");
+    cluster.user.write(".lanewayignore", "mark\n");
+    let document = cluster.user.read("flow.yaml").replace("MARK", &mark.to_string_lossy());
+    cluster.user.write("flow.yaml", &document);
+    let args = "--workspace-max-bytes 1MB --slots 1";
+    let workers = [cluster.worker(0, args), cluster.worker(1, args)];
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    until("the node of the run holds it", || cluster.user("events last").stdout.contains("stays on"));
+    let explained = || cluster.user("explain last use").stdout;
+    until("`use` waits", || explained().contains("its run is bound to node"));
+    let why = explained();
+    for told in ["2929 KiB with what `large` left", "`workspace_max_bytes` (976 KiB)"] {
+        assert!(why.contains(told), "{told}: {why}");
+    }
+    std::fs::write(mark.join("go"), "go\n").expect("hold reads it");
+    cluster.succeeds();
+    let shown = cluster.user.json(&format!("show last --json --store {}", cluster.store));
+    let nodes: Vec<&str> = (0..4).map(|at| text(&shown["tasks"][at]["node"])).collect();
+    assert!(nodes.iter().all(|node| *node == nodes[0]), "{nodes:?}");
+    let events = cluster.user("events last --json").stdout;
+    let bound = events.lines().find(|line| line.contains("run_bound")).expect("an event");
+    let bound: serde_json::Value = serde_json::from_str(bound).expect("JSON");
+    let files = serde_json::json!({"step": "large", "bytes": 3_000_000, "limit": 1_000_000});
+    assert_eq!((text(&bound["node"]), &bound["files"]), (nodes[0], &files));
+    let left = cluster.user("files last large");
+    assert!(left.stdout.contains("only on node"), "{left}");
+    workers.into_iter().for_each(stop);
+}
+
+#[test]
+fn files_that_are_too_large_stay_with_a_pinned_run() {
+    let cluster = Cluster::new(
+        "
+placement: pinned
 steps:
   large: {run: 'dd if=/dev/urandom of=data bs=1000 count=3000 2> /dev/null'}
   use: {needs: [large], run: 'test \"$(wc -c < data)\" = 3000000'}
-  last: {needs: [use], run: 'test -e data'}
-";
-    let cluster = Cluster::new(flow);
-    let first = cluster.worker(0, "--workspace-max-bytes 1MB");
-    let second = cluster.worker(1, "--workspace-max-bytes 1MB");
-    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
-    until("the end of the run", || cluster.status() == "failed");
-    let why = cluster.user("explain last large").stdout;
-    for told in ["left 2929 KiB", "`workspace_max_bytes`", "data (2929 KiB)", "`placement: pinned`"] {
-        assert!(why.contains(told), "{told}: {why}");
-    }
-    cluster.user.write("flow.yaml", &format!("placement: pinned\n{flow}"));
+",
+    );
+    let args = "--workspace-max-bytes 1MB";
+    let workers = [cluster.worker(0, args), cluster.worker(1, args)];
     assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
     cluster.succeeds();
+    workers.into_iter().for_each(stop);
+}
+
+#[test]
+fn step_that_the_bound_node_cannot_run_fails_by_name() {
+    let cluster = Cluster::new(
+        "
+steps:
+  large: {runs_on: {at: one}, run: 'dd if=/dev/urandom of=data bs=1000 count=3000 2> /dev/null'}
+  apart: {runs_on: {at: two}, run: 'true'}
+  behind: {needs: [apart], runs_on: {at: two}, run: 'true'}
+  use: {needs: [large, behind], runs_on: {at: two}, run: 'test -e data'}
+",
+    );
+    let args = "--workspace-max-bytes 1MB --label at=";
+    let workers = [cluster.worker(0, &format!("{args}one")), cluster.worker(1, &format!("{args}two"))];
+    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+    until("the end of the run", || cluster.status() == "failed");
     let shown = cluster.user.json(&format!("show last --json --store {}", cluster.store));
-    let nodes: Vec<&str> = (0..3).map(|at| text(&shown["tasks"][at]["node"])).collect();
-    assert!(nodes.iter().all(|node| *node == nodes[0]), "{nodes:?}");
-    let left = cluster.user("files last large");
-    assert!(left.stdout.contains("only on node"), "{left}");
-    [first, second].into_iter().for_each(stop);
+    let ends: Vec<&str> = (0..4).map(|at| text(&shown["tasks"][at]["status"])).collect();
+    assert_eq!(ends, ["succeeded", "succeeded", "succeeded", "failed"]);
+    let why = cluster.user("explain last use").stdout;
+    for told in [
+        "`large` left 2929 KiB on node n0",
+        "`workspace_max_bytes` (976 KiB)",
+        "largest files: data (2929 KiB)",
+        "bound to node n0, which has at=one, not two",
+        "`placement: pinned`",
+    ] {
+        assert!(why.contains(told), "{told}: {why}");
+    }
+    workers.into_iter().for_each(stop);
 }
 
 #[test]
@@ -547,28 +609,39 @@ steps:
 }
 
 #[test]
-fn files_of_a_pinned_run_that_only_a_lost_node_has_fail_the_next_step_by_name() {
-    let cluster = Cluster::new(
-        "
-placement: pinned
+fn files_that_only_a_lost_node_has_fail_the_next_step_by_name() {
+    for placement in ["spread", "pinned"] {
+        let document = "
+placement: PLACEMENT
 steps:
   large: {run: 'dd if=/dev/urandom of=data bs=1000 count=3000 2> /dev/null'}
   use: {needs: [large], run: 'echo started; exec sleep 600'}
-",
-    );
-    let args = "--workspace-max-bytes 1MB --lease-ttl 2s --heartbeat-interval 500ms";
-    let dying = cluster.worker(0, args);
-    assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
-    until("the second step", || cluster.user("logs last use").stdout.contains("started"));
-    dying.signal(Signal::KILL);
-    drop(dying.wait());
-    let other = cluster.worker(1, args);
-    until("the end of the run", || cluster.status() == "failed");
-    let why = cluster.user("explain last use").stdout;
-    for told in ["`large` left 2929 KiB on node ", "start that node again", "raise `workspace_max_bytes`"] {
-        assert!(why.contains(told), "{told}: {why}");
+  last: {needs: [use], run: 'true'}
+";
+        let cluster = Cluster::new(&document.replace("PLACEMENT", placement));
+        let args = "--workspace-max-bytes 1MB --lease-ttl 2s --heartbeat-interval 500ms";
+        let workers = [cluster.worker(0, args), cluster.worker(1, args)];
+        assert_eq!(cluster.user("submit flow.yaml").code, Some(0));
+        until("the second step", || cluster.user("logs last use").stdout.contains("started"));
+        let shown = cluster.user.json(&format!("show last --json --store {}", cluster.store));
+        let is_first = text(&shown["tasks"][1]["node"]) == "n0";
+        let [first, second] = workers;
+        let (dying, other) = if is_first { (first, second) } else { (second, first) };
+        dying.signal(Signal::KILL);
+        drop(dying.wait());
+        until("the end of the run", || cluster.status() == "failed");
+        let why = cluster.user("explain last use").stdout;
+        for told in [
+            "`large` left 2929 KiB on node n",
+            "largest files: data (2929 KiB)",
+            "start that node again",
+            "raise `workspace_max_bytes`",
+        ] {
+            assert!(why.contains(told), "{told}: {why}");
+        }
+        assert_eq!(cluster.user("replay last").code, Some(0));
+        stop(other);
     }
-    stop(other);
 }
 
 #[test]

@@ -308,3 +308,29 @@ fn move_that_is_killed_behind_its_source_is_ended_by_the_next() {
     assert!(ended.contains("was moved to") && ended.contains("what was left of that is done"), "{ended}");
     assert_eq!(place.json(&format!("runs --json --store {store}")).as_array().map(Vec::len), Some(1));
 }
+
+#[test]
+fn move_whose_copy_differs_names_the_run_and_leaves_the_source_open() {
+    let (place, store) = (Place::with("done.yaml", DONE), schema());
+    ok(&place, "run done.yaml");
+    let run = text(&place.json("show last --json")["run"]).to_owned();
+    ok(&place, &format!("migrate --store {store}"));
+    let mut session = Session::new(&store);
+    // As a fault of the copy would: one word of one event is another one.
+    let said = session.ask(
+        "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS \
+         $$BEGIN NEW.body := replace(NEW.body, '\"by\":\"ada\"', '\"by\":\"eve\"'); RETURN NEW; END$$; \
+         CREATE TRIGGER change BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION change(); SELECT 'made';",
+    );
+    assert_eq!(said, "made");
+    let refused = place.laneway(&format!("move --to {store}"));
+    assert_eq!(refused.code, Some(1), "{refused}");
+    assert!(refused.stderr.contains(&format!("differs in runs: {}", &run[run.len() - 12..])), "{refused}");
+    ok(&place, "run done.yaml");
+    let target = place.laneway(&format!("runs --store {store}"));
+    assert!(target.code == Some(3) && target.stderr.contains("is unfinished"), "{target}");
+    let said = session.ask("DROP TRIGGER change ON events; DROP FUNCTION change(); SELECT 'gone';");
+    assert_eq!(said, "gone");
+    ok(&place, &format!("move --to {store}"));
+    assert_eq!(place.json(&format!("runs --json --store {store}")).as_array().map(Vec::len), Some(2));
+}

@@ -1,6 +1,9 @@
 //! Runs that workers take: submit, worker, nodes, drain, limit, pause. Each worker is a process of its own.
 
+use std::time::{Duration, Instant};
+
 use insta::assert_snapshot;
+use laneway_engine::worker::DEAD_NODE_CHECK_INTERVAL;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -237,6 +240,64 @@ fn worker_that_is_killed_loses_its_task_to_another() {
     assert_eq!(place.json("show last --json")["tasks"][0]["attempt"], 2);
     second.signal(Signal::TERM);
     second.wait();
+}
+
+/// Many times the interval at which workers check for dead nodes, so that only a missing check can exceed it.
+const TAKEOVER_DEADLINE: Duration = Duration::from_secs(30);
+
+#[test]
+fn task_of_a_killed_worker_is_taken_over_by_one_that_runs_already() {
+    is_taken_over("");
+}
+
+/// The lease alone would keep it for ten minutes.
+#[test]
+fn task_of_a_killed_worker_of_this_host_is_taken_over_before_its_lease_ends_on_postgres() {
+    is_taken_over(&format!("store = \"{}\"\nlease_ttl = \"10m\"\n", schema()));
+}
+
+fn is_taken_over(settings: &str) {
+    let place = Place::with("laneway.toml", settings);
+    let began = place.path("began");
+    let step =
+        format!("echo $LANEWAY_ATTEMPT >> {}; test $LANEWAY_ATTEMPT = 2 || sleep 600", began.display());
+    place.write("flow.yaml", &format!("steps:\n  a: {{run: '{step}'}}\n"));
+    let first = worker(&place, "--node-address first");
+    place.laneway("submit flow.yaml");
+    until("the first attempt", || began.exists());
+    let second = worker(&place, "--node-address second");
+    first.signal(Signal::KILL);
+    let killed = Instant::now();
+    drop(first.wait());
+    until("the end of the run", || {
+        assert!(killed.elapsed() < TAKEOVER_DEADLINE, "no worker takes the task over");
+        status(&place) == "succeeded"
+    });
+    let events = place.laneway("events last --json").stdout;
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let told: Vec<String> = events
+        .filter(|event| event["step"] == "a")
+        .map(|event| format!("{} {}", text(&event["event"]), event["attempt"]))
+        .filter(|told| ["task_started", "task_lost"].iter().any(|kind| told.starts_with(kind)))
+        .collect();
+    assert_eq!(told, ["task_started 1", "task_lost 1", "task_started 2"]);
+    let task = &place.json("show last --json")["tasks"][0];
+    assert_eq!((text(&task["node"]), text(&task["status"])), ("second", "succeeded"));
+    second.signal(Signal::TERM);
+    second.wait();
+}
+
+#[test]
+fn documented_interval_of_checks_for_dead_nodes_is_that_of_workers() {
+    let (operations, nodes) =
+        (include_str!("../../../../docs/operations.md"), include_str!("../../../../docs/design/nodes.md"));
+    let interval = format!("every {} s", DEAD_NODE_CHECK_INTERVAL.as_secs_f64());
+    assert!(operations.contains(&format!("Workers and servers check it {interval}; ")), "{interval}");
+    assert!(
+        nodes.contains(&format!("checks the locks {interval} (`DEAD_NODE_CHECK_INTERVAL`)")),
+        "{interval}"
+    );
+    assert!(TAKEOVER_DEADLINE >= DEAD_NODE_CHECK_INTERVAL * 5);
 }
 
 #[test]

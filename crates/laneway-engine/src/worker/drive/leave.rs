@@ -13,7 +13,7 @@ use super::super::Error;
 use super::super::begin::reap;
 use super::super::control::Urge;
 use super::super::heartbeat::Pulse;
-use super::{ASK_AGAIN, Aim, Cut, End, LOOK_EVERY, Loop, Message, SWEEP_EVERY};
+use super::{ASK_AGAIN, Aim, Cut, DEAD_NODE_CHECK_INTERVAL, End, LOOK_EVERY, Loop, Message};
 
 /// How long a claim may be held for a slot that is not free, while other nodes may have one.
 pub(super) const HOLD: Duration = Duration::from_millis(100);
@@ -124,8 +124,8 @@ impl Loop {
                 self.renew();
                 SOON
             }
-            Some(left) if !is_due => SWEEP_EVERY.min(left + SOON),
-            Some(_) | None => SWEEP_EVERY,
+            Some(left) if !is_due => DEAD_NODE_CHECK_INTERVAL.min(left + SOON),
+            Some(_) | None => DEAD_NODE_CHECK_INTERVAL,
         };
         self.sweep_at = Some(Instant::now() + pause);
     }

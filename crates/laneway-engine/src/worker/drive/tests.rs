@@ -16,22 +16,15 @@ const WORKFLOW: &str = "steps:\n  a: {run: 'true'}\n  b: {run: 'true'}\n";
 fn submission(dir: &std::path::Path, session: SessionId, workflow: &str) -> Submission {
     let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: workflow.to_owned() };
     Submission {
-        plan: Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)))),
-        document: workflow.to_owned(),
         dir: dir.to_str().expect("UTF-8").to_owned(),
-        bundle: None,
         params: serde_json::Map::new(),
         max_parallel: 4,
-        session,
-        is_shared: false,
-        is_paused: false,
-        key: None,
         by: "ada".into(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-        end_by: None,
-        not_before: None,
+        ..Submission::new(
+            Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)))),
+            workflow.to_owned(),
+            session,
+        )
     }
 }
 

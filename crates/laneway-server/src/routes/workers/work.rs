@@ -79,7 +79,7 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
         let is_unknown = started_at.is_none() && !asked.holding.contains(&ClaimWord::of(claim));
         if is_unknown && claims.len() < wanted {
             match store.head(claim.run).await {
-                Ok(head) => claims.push(Claim { at: *claim, head, start_by: None }),
+                Ok(head) => claims.push(Claim { at: *claim, head, start_by: None, is_bound: false }),
                 Err(error) if is_about_a_run(&error) => leave(worker, *claim, &error).await?,
                 Err(error) => return Err(Worker::refusal(error)),
             }

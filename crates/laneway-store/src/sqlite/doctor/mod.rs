@@ -13,12 +13,13 @@ use rusqlite::Connection;
 
 pub(super) use run::examine_run;
 
-use super::txn::{Done, Failure, Plans, read_head, sql};
+use super::txn::{Done, Failure, Plans, read_head};
 use super::{Shared, data_dir, fault};
 use crate::child::{SLOW_MS, Unstarted};
 use crate::lease::{LeaseRecord, monotonic_time};
 use crate::locks::Life;
 use crate::model::{About, Examination, Finding, Severity};
+use crate::sqlite::statements::sql;
 
 /// Looks at the file, at the newest `limit` runs, and at what lies beside the store.
 pub(super) fn examine(connection: &Connection, shared: &Shared, limit: usize) -> Done<Examination> {

@@ -11,7 +11,8 @@ use rusqlite::{Connection, Row};
 
 use crate::error::Error;
 use crate::examine::{miscounts, parts_from, unfit, unknown_word};
-use crate::sqlite::txn::{Done, Failure, Head, Plans, read_head, sql};
+use crate::sqlite::statements::sql;
+use crate::sqlite::txn::{Done, Failure, Head, Plans, read_head};
 use crate::sqlite::{fault, read};
 
 /// Events that are read at a time.

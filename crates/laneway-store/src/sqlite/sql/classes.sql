@@ -1,2 +1,5 @@
--- Every class that a task was ever of: few.
-SELECT no, text FROM classes;
+-- name: class
+SELECT no FROM classes WHERE text = ?1;
+
+-- name: class_add
+INSERT INTO classes (text) VALUES (?1);

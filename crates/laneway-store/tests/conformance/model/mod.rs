@@ -10,6 +10,7 @@
 //! time. Time stands still but for `Advance`, which promotes, so that at all times nobody may wait behind open gates.
 
 mod command;
+mod consequences;
 mod law;
 mod side;
 mod spec;

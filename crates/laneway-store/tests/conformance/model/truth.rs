@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use laneway_core::definition::{OnFailure, When};
+use laneway_core::definition::When;
 use laneway_core::event::Closing;
 use laneway_core::max_runs::Strategy as OneTooMany;
 use laneway_core::reason::Reason;
@@ -13,7 +13,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Fate;
 use laneway_store::model::CancelMode;
 
-use super::spec::{Bound, Doc, FLOWS, LIMITS, Wait, Wants};
+use super::spec::{Bound, Doc, LIMITS, Wait, Wants};
 
 /// A task: the number of its run, in the order of submission, and its position.
 pub(super) type At = (usize, usize);
@@ -154,11 +154,11 @@ pub(super) struct Truth {
     /// By rate: until when nobody may pass, as the last that did has left it.
     pub(super) closed_until: BTreeMap<&'static str, i64>,
     pub(super) paused_flows: BTreeSet<usize>,
-    keys: BTreeMap<u8, usize>,
+    pub(super) keys: BTreeMap<u8, usize>,
     /// Claims whose holders have said their end.
-    ended: Vec<ClaimAt>,
+    pub(super) ended: Vec<ClaimAt>,
     /// How many tasks and runs have changed, so that `settle` knows when nothing does.
-    steps: usize,
+    pub(super) steps: usize,
     /// Where tasks waited before this command, by the store's own word: gate and key.
     pub(super) waited: BTreeMap<At, (&'static str, Option<String>)>,
     /// Everything that was done, for whoever has to find out.
@@ -174,13 +174,13 @@ impl Task {
         self.status.0.is_final()
     }
 
-    fn is_unheld(&self) -> bool {
+    pub(super) fn is_unheld(&self) -> bool {
         use TaskStatus::{Available, Parked, Pending};
         matches!(self.status.0, Pending | Available | Parked) && self.holder.is_none()
     }
 
     /// Nobody holds it any more, and it waits for nothing: its attempts are what is left of it.
-    fn let_go(&self, status: TaskStatus, reason: Option<Reason>) -> Self {
+    pub(super) fn let_go(&self, status: TaskStatus, reason: Option<Reason>) -> Self {
         Self {
             status: Status(status),
             reason,
@@ -196,7 +196,7 @@ impl Task {
     }
 
     /// How those who wait for it take its end.
-    fn end(&self) -> Option<bool> {
+    pub(super) fn end(&self) -> Option<bool> {
         match (self.status.0, self.reason) {
             (TaskStatus::Succeeded, _) | (TaskStatus::Skipped, Some(Reason::SkippedByPerson)) => Some(true),
             (TaskStatus::Failed, _) => Some(false),
@@ -205,7 +205,7 @@ impl Task {
     }
 
     /// It fell with its run, and comes back with it.
-    fn fell(&self) -> bool {
+    pub(super) fn fell(&self) -> bool {
         use Reason::{Aborted, Canceled, Halted, RunTimeout};
         matches!(self.status.0, TaskStatus::Canceled | TaskStatus::Skipped)
             && matches!(self.reason, Some(Halted | Aborted | Canceled | RunTimeout))
@@ -248,18 +248,18 @@ impl Run {
         }
     }
 
-    fn is_canceling(&self) -> bool {
+    pub(super) fn is_canceling(&self) -> bool {
         matches!(self.closing, Some(Closing::Canceled | Closing::RunTimeout))
     }
 
     /// Whether a step still starts, and is not stopped, once the run is being canceled: there is
     /// time until `deadline`.
-    fn cleans_up(&self, position: usize) -> bool {
+    pub(super) fn cleans_up(&self, position: usize) -> bool {
         self.is_canceling() && self.deadline.is_some() && self.wants(position).when == When::Always
     }
 
     /// These steps and all that need them, and so on.
-    fn with_dependents(&self, first: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    pub(super) fn with_dependents(&self, first: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut all: BTreeSet<usize> = first.into_iter().collect();
         for position in 0..self.doc.steps.len() {
             if self.wants(position).needs.iter().any(|need| all.contains(need)) {
@@ -269,7 +269,7 @@ impl Run {
         all
     }
 
-    fn positions(&self, wanted: impl Fn(&Task) -> bool) -> Vec<usize> {
+    pub(super) fn positions(&self, wanted: impl Fn(&Task) -> bool) -> Vec<usize> {
         (0..self.tasks.len()).filter(|position| wanted(&self.tasks[*position])).collect()
     }
 }
@@ -315,11 +315,11 @@ impl Truth {
         &self.runs[at.0].tasks[at.1]
     }
 
-    fn task_mut(&mut self, at: At) -> &mut Task {
+    pub(super) fn task_mut(&mut self, at: At) -> &mut Task {
         &mut self.runs[at.0].tasks[at.1]
     }
 
-    fn is_current(&self, claim: ClaimAt) -> bool {
+    pub(super) fn is_current(&self, claim: ClaimAt) -> bool {
         let task = self.task(claim.at);
         task.holder == Some(claim.session) && task.generation == claim.generation
     }
@@ -383,23 +383,23 @@ impl Truth {
         Reply::Run(run)
     }
 
-    fn of_flow(&self, flow: usize, status: RunStatus) -> Vec<usize> {
+    pub(super) fn of_flow(&self, flow: usize, status: RunStatus) -> Vec<usize> {
         let is_so = |run: &usize| self.runs[*run].doc.flow == flow && self.runs[*run].status == status;
         (0..self.runs.len()).filter(is_so).collect()
     }
 
-    fn running(&self, flow: usize) -> Vec<usize> {
+    pub(super) fn running(&self, flow: usize) -> Vec<usize> {
         self.of_flow(flow, RunStatus::Running)
     }
 
     /// One that belongs to nobody any more is passed over.
-    fn queued(&self, flow: usize) -> Vec<usize> {
+    pub(super) fn queued(&self, flow: usize) -> Vec<usize> {
         let mut queued = self.of_flow(flow, RunStatus::Queued);
         queued.retain(|run| self.runs[*run].doc.is_shared || self.runs[*run].owner.is_some());
         queued
     }
 
-    fn begin(&mut self, run: usize) {
+    pub(super) fn begin(&mut self, run: usize) {
         self.steps += 1;
         let now = self.now;
         let run = &mut self.runs[run];
@@ -521,7 +521,7 @@ impl Truth {
         held.len()
     }
 
-    fn lose(&mut self, at: At) {
+    pub(super) fn lose(&mut self, at: At) {
         let fails_when_lost = self.runs[at.0].wants(at.1).fails_when_lost;
         let task = self.task_mut(at);
         task.told = task.attempt;
@@ -568,7 +568,7 @@ impl Truth {
         }
     }
 
-    fn has_no_room(&self, run: usize) -> bool {
+    pub(super) fn has_no_room(&self, run: usize) -> bool {
         let of = &self.runs[run];
         let taken = self.running(of.doc.flow).len() + self.queued(of.doc.flow).len();
         of.status.is_final() && of.doc.max_runs().is_some_and(|limit| taken >= limit)
@@ -629,7 +629,7 @@ impl Truth {
         Reply::Signaled(said)
     }
 
-    fn reopen(&mut self, run: usize, again: &BTreeSet<usize>) -> Reply {
+    pub(super) fn reopen(&mut self, run: usize, again: &BTreeSet<usize>) -> Reply {
         let now = self.now;
         let of = &mut self.runs[run];
         of.status = RunStatus::Running;
@@ -658,211 +658,5 @@ impl Truth {
     pub(super) fn unended(&self, flow: usize) -> Vec<usize> {
         let is_so = |run: &usize| self.runs[*run].doc.flow == flow && !self.runs[*run].status.is_final();
         (0..self.runs.len()).filter(is_so).collect()
-    }
-
-    // ---- what follows -------------------------------------------------------------------------------
-
-    /// Time has come to here.
-    pub(super) fn come_to(&mut self, now: i64) {
-        self.now = now;
-        for run in 0..self.runs.len() {
-            let of = &self.runs[run];
-            let is_over =
-                of.status == RunStatus::Running && of.deadline.is_some_and(|deadline| deadline <= now);
-            match (is_over, of.is_canceling()) {
-                (true, true) => self.end_clean_up(run),
-                (true, false) => self.close(run, Closing::RunTimeout),
-                (false, _) => {}
-            }
-        }
-    }
-
-    fn close(&mut self, run: usize, closing: Closing) {
-        let of = &self.runs[run];
-        let was_begun = of.tasks.iter().any(|task| task.attempt > 0 || task.was_parked);
-        let is_orphan = !of.doc.is_shared && of.owner.is_none();
-        let cleans_up =
-            |position: &usize| of.wants(*position).when == When::Always && !of.tasks[*position].is_final();
-        let has_clean_up =
-            was_begun && !is_orphan && (0..of.tasks.len()).any(|position| cleans_up(&position));
-        let deadline = match closing {
-            Closing::Halted | Closing::Aborted => of.deadline,
-            // It has begun: another reason gives it no more time.
-            Closing::Canceled | Closing::RunTimeout if of.is_canceling() => of.deadline,
-            Closing::Canceled | Closing::RunTimeout => {
-                let has_time = has_clean_up && of.doc.cleanup_timeout > 0 && of.status == RunStatus::Running;
-                has_time.then_some(self.now + of.doc.cleanup_timeout)
-            }
-        };
-        self.close_within(run, closing, deadline);
-    }
-
-    fn close_within(&mut self, run: usize, closing: Closing, deadline: Option<i64>) {
-        let of = &mut self.runs[run];
-        of.closing = Some(closing);
-        of.deadline = deadline;
-        for position in 0..of.tasks.len() {
-            let is_stopped = closing != Closing::Halted && !of.cleans_up(position);
-            let task = &mut of.tasks[position];
-            if is_stopped && task.holder.is_some() {
-                task.stop = Some(closing.reason());
-            }
-        }
-        self.end_what_closing_ends(run);
-    }
-
-    fn end_clean_up(&mut self, run: usize) {
-        if let Some(closing) = self.runs[run].closing {
-            self.close_within(run, closing, None);
-        }
-    }
-
-    fn end(&mut self, at: At, status: TaskStatus, reason: Option<Reason>) {
-        self.steps += 1;
-        let task = self.task_mut(at);
-        *task = task.let_go(status, reason);
-    }
-
-    fn fail(&mut self, at: At, reason: Reason) {
-        self.end(at, TaskStatus::Failed, Some(reason));
-        let run = &self.runs[at.0];
-        match (run.closing, run.doc.on_failure) {
-            (None, OnFailure::Halt) => self.close(at.0, Closing::Halted),
-            (None, OnFailure::Abort) => self.close(at.0, Closing::Aborted),
-            (Some(_), _) | (None, OnFailure::Continue) => {}
-        }
-    }
-
-    /// Everything that follows, until nothing does.
-    pub(super) fn settle(&mut self) {
-        loop {
-            let before = self.steps;
-            for run in 0..self.runs.len() {
-                self.end_what_closing_ends(run);
-                self.end_what_needs_end(run);
-                self.end_what_is_over(run);
-                self.park(run);
-                self.end_run(run);
-            }
-            for flow in 0..FLOWS.len() {
-                let next = self.queued(flow).first().copied();
-                if let Some(next) = next
-                    && self.runs[next].doc.max_runs().is_none_or(|limit| self.running(flow).len() < limit)
-                {
-                    self.begin(next);
-                }
-            }
-            if self.steps == before {
-                break;
-            }
-        }
-        let now = self.now;
-        for run in self.runs.iter_mut().filter(|run| run.status == RunStatus::Running) {
-            for position in 0..run.tasks.len() {
-                let task = &run.tasks[position];
-                let is_due = task.run_at.is_none_or(|at| at <= now);
-                if task.status.0 == TaskStatus::Pending && is_due && run.needs(position) == Needs::Met {
-                    run.tasks[position].ready_at.get_or_insert(now);
-                }
-            }
-        }
-    }
-
-    fn end_what_closing_ends(&mut self, run: usize) {
-        let Some(closing) = self.runs[run].closing else { return };
-        for position in self.runs[run].positions(Task::is_unheld) {
-            match closing {
-                Closing::Canceled | Closing::RunTimeout if self.runs[run].cleans_up(position) => {}
-                Closing::Canceled | Closing::RunTimeout => {
-                    self.end((run, position), TaskStatus::Canceled, Some(closing.reason()));
-                }
-                Closing::Halted | Closing::Aborted
-                    if !self.runs[run].wants(position).when.accepts_failure() =>
-                {
-                    // What has begun is not skipped.
-                    let is_parked = self.task((run, position)).status.0 == TaskStatus::Parked;
-                    let status = if is_parked { TaskStatus::Canceled } else { TaskStatus::Skipped };
-                    self.end((run, position), status, Some(Reason::Halted));
-                }
-                Closing::Halted | Closing::Aborted => {}
-            }
-        }
-    }
-
-    fn end_what_needs_end(&mut self, run: usize) {
-        if self.runs[run].status != RunStatus::Running {
-            return;
-        }
-        for position in self.runs[run].positions(|task| task.status.0 == TaskStatus::Pending) {
-            let is_unwanted = self.runs[run].wants(position).condition == Some(false);
-            match self.runs[run].needs(position) {
-                Needs::Never => self.end((run, position), TaskStatus::Skipped, Some(Reason::Upstream)),
-                Needs::Met if is_unwanted => {
-                    self.end((run, position), TaskStatus::Skipped, Some(Reason::Condition));
-                }
-                Needs::Met | Needs::Open => {}
-            }
-        }
-    }
-
-    /// What waits is parked as soon as nothing of its own keeps it, and holds nothing.
-    fn park(&mut self, run: usize) {
-        if self.runs[run].status != RunStatus::Running || self.is_paused(run) {
-            return;
-        }
-        let now = self.now;
-        for position in self.runs[run].positions(|task| task.status.0 == TaskStatus::Pending) {
-            let of = &mut self.runs[run];
-            let wants = of.wants(position);
-            let is_wanted = wants.wait.is_some() && wants.condition != Some(false);
-            if is_wanted && of.needs(position) == Needs::Met {
-                of.tasks[position].status = Status(TaskStatus::Parked);
-                of.tasks[position].parked_at = Some(now);
-                of.tasks[position].was_parked = true;
-                self.steps += 1;
-            }
-        }
-    }
-
-    /// A signal, or time.
-    fn end_what_is_over(&mut self, run: usize) {
-        for position in self.runs[run].positions(|task| task.status.0 == TaskStatus::Parked) {
-            let (now, task) = (self.now, self.task((run, position)));
-            // The failure of another one may have ended it.
-            let Some(parked_at) = task.parked_at else { continue };
-            let is_past = |span: i64| parked_at + span <= now;
-            let has_come = match self.runs[run].wants(position).wait {
-                _ if task.is_signaled => Some(true),
-                Some(Wait::For { span, timeout }) if timeout.is_none_or(|timeout| span <= timeout) => {
-                    is_past(span).then_some(true)
-                }
-                Some(Wait::Signal { timeout } | Wait::For { timeout, .. }) => {
-                    timeout.is_some_and(is_past).then_some(false)
-                }
-                None => None,
-            };
-            match has_come {
-                Some(true) => self.end((run, position), TaskStatus::Succeeded, None),
-                Some(false) => self.fail((run, position), Reason::Timeout),
-                None => {}
-            }
-        }
-    }
-
-    fn end_run(&mut self, run: usize) {
-        let of = &mut self.runs[run];
-        if of.status.is_final() || !of.tasks.iter().all(Task::is_final) {
-            return;
-        }
-        self.steps += 1;
-        let has_failed = of.tasks.iter().any(|task| task.status.0 == TaskStatus::Failed);
-        of.status = match of.closing {
-            Some(Closing::Canceled) => RunStatus::Canceled,
-            Some(Closing::RunTimeout) => RunStatus::Failed,
-            Some(Closing::Halted | Closing::Aborted) | None if has_failed => RunStatus::Failed,
-            Some(Closing::Halted | Closing::Aborted) | None => RunStatus::Succeeded,
-        };
-        of.owner = None;
-        of.deadline = None;
     }
 }

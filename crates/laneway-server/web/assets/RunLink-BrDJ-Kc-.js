@@ -1,1 +1,0 @@
-import{F as e,L as t,P as n,Q as r,at as i,h as a,ot as o,q as s}from"./words-D_OrYC3-.js";import{h as c}from"./toasts.svelte-DNabXxLq.js";import{s as l}from"./Loading-B5MSln3E.js";var u=t(`<a class="mono nowrap"> </a>`);function d(t,d){o(d,!0);var f=u(),p=r(f,!0);s((e,t)=>{a(f,`href`,e),a(f,`title`,d.run),n(p,t)},[()=>c(d.run),()=>l(d.run)]),e(t,f),i()}export{d as t};

@@ -1,0 +1,1 @@
+import{F as e,L as t,P as n,Q as r,at as i,h as a,ot as o,q as s}from"./words-D-J2MAG0.js";import{h as c}from"./toasts.svelte-DABD_zHQ.js";import{c as l}from"./Loading-CGSzzHA3.js";var u=t(`<a class="mono nowrap"> </a>`);function d(t,d){o(d,!0);var f=u(),p=r(f,!0);s((e,t)=>{a(f,`href`,e),a(f,`title`,d.run),n(p,t)},[()=>c(d.run),()=>l(d.run)]),e(t,f),i()}export{d as t};

@@ -1,1 +1,0 @@
-import{F as e,L as t,P as n,Q as r,at as i,h as a,ot as o,q as s}from"./words-D_OrYC3-.js";import{g as c}from"./toasts.svelte-DNabXxLq.js";var l=t(`<a class="break"> </a>`);function u(t,u){o(u,!0);var d=l(),f=r(d,!0);s(e=>{a(d,`href`,e),n(f,u.step)},[()=>c(u.run,u.step)]),e(t,d),i()}export{u as t};

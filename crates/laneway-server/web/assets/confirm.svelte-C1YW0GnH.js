@@ -1,0 +1,1 @@
+import{W as e,nt as t,tt as n}from"./words-D-J2MAG0.js";var r=new class{#e=t(null);get question(){return e(this.#e)}set question(e){n(this.#e,e)}#t=null;ask(e){return this.reply(null),this.question=e,new Promise(e=>this.#t=e)}reply(e){this.question=null,this.#t?.(e),this.#t=null}},i=e=>r.ask(e);export{r as n,i as t};

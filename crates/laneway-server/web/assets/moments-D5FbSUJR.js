@@ -1,0 +1,1 @@
+function e(e){if(!e)return``;let t=new Date(e);if(Number.isNaN(t.getTime()))return``;let n=e=>String(e).padStart(2,`0`);return`${t.getFullYear()}-${n(t.getMonth()+1)}-${n(t.getDate())}T${n(t.getHours())}:${n(t.getMinutes())}`}function t(e){if(e===``)return;let t=new Date(e);return Number.isNaN(t.getTime())?void 0:t.toISOString().replace(`.000Z`,`Z`)}export{e as n,t};

@@ -1,1 +1,0 @@
-import{a as e}from"./words-D_OrYC3-.js";import{n as t}from"./session.svelte-DJUxCUej.js";function n(n){return t.may(n)?null:e(`fault.not_allowed`,{role:n,mine:t.me?.role??`?`})}export{n as t};

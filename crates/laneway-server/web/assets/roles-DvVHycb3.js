@@ -1,0 +1,1 @@
+import{a as e}from"./words-D-J2MAG0.js";import{n as t}from"./session.svelte-CiTB4PnH.js";function n(n){return t.may(n)?null:e(`fault.not_allowed`,{role:n,mine:t.me?.role??`?`})}export{n as t};

@@ -1,1 +1,0 @@
-import{W as e,nt as t,tt as n}from"./words-D_OrYC3-.js";var r=new class{#e=t(!document.hidden);get is_seen(){return e(this.#e)}set is_seen(e){n(this.#e,e,!0)}start(){document.addEventListener(`visibilitychange`,()=>this.is_seen=!document.hidden)}};export{r as t};

@@ -1,2 +1,0 @@
--- Classes by their texts.
-SELECT no, text FROM classes WHERE text = ANY ($1);

@@ -1,2 +1,0 @@
--- How many runs there are.
-SELECT count(*) FROM runs WHERE is_visible;

@@ -1,2 +1,0 @@
--- Which store this is, for ever.
-SELECT value FROM meta WHERE key = 'instance';

@@ -1,2 +1,0 @@
--- Named limits.
-SELECT name, value FROM limits WHERE name = ANY ($1);

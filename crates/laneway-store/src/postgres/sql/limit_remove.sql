@@ -1,2 +1,0 @@
--- Removes a named limit.
-DELETE FROM limits WHERE name = $1;

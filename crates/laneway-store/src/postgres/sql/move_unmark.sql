@@ -1,2 +1,0 @@
--- The move is finished.
-DELETE FROM meta WHERE key = 'moving_from' AND value = $1 RETURNING key;

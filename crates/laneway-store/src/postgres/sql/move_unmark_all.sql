@@ -1,2 +1,0 @@
--- What an unfinished move left is gone.
-DELETE FROM meta WHERE key = 'moving_from';

@@ -1,2 +1,0 @@
--- Runs of a workflow that have started and not ended, oldest first. Index: runs_running.
-SELECT id, started_at FROM runs WHERE workflow = $1 AND status = 'running' ORDER BY no;

@@ -1,2 +1,0 @@
--- Says whether there was one.
-DELETE FROM secrets WHERE name = $1 RETURNING 1;

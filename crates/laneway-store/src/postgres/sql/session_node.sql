@@ -1,2 +1,0 @@
--- The address of a session's node, and when its lease ends. No row: that session is over.
-SELECT node, expires_at FROM sessions WHERE id = $1;

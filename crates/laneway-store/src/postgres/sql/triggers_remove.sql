@@ -1,2 +1,0 @@
--- The triggers of a workflow, and what they have fired, are forgotten.
-DELETE FROM triggers WHERE workflow = $1 RETURNING key;

@@ -1,2 +1,0 @@
--- A workflow goes on.
-DELETE FROM paused_workflows WHERE name = $1 RETURNING name;

@@ -1,0 +1,3 @@
+-- name: instance
+-- Returns the permanent id of this store.
+SELECT value FROM meta WHERE key = 'instance';

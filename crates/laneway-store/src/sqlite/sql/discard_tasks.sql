@@ -1,2 +1,0 @@
--- Tasks of runs whose submit did not come to its end. Index: runs_owned.
-DELETE FROM tasks WHERE run_no IN (SELECT no FROM runs WHERE owner = ?1 AND is_visible = 0);

@@ -1,2 +1,0 @@
--- Sessions, of a node (?1) or one (?2), take nothing more. Those that did so before are not named again.
-UPDATE sessions SET is_draining = 1 WHERE (node = ?1 OR id = ?2) AND is_draining = 0 RETURNING id, node, offer IS NOT NULL;

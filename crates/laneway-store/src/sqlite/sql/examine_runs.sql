@@ -1,2 +1,0 @@
--- Runs to look at, newest first, along the primary key.
-SELECT no, id FROM runs WHERE is_visible = 1 ORDER BY no DESC LIMIT ?1;

@@ -1,5 +1,0 @@
--- The layer of a task, in the place of one of an earlier attempt. Along the primary key.
-INSERT INTO layers (run_no, position, attempt, paths, bytes, hash, packed, node)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-ON CONFLICT (run_no, position) DO UPDATE SET attempt = excluded.attempt, paths = excluded.paths, bytes = excluded.bytes,
-    hash = excluded.hash, packed = excluded.packed, node = excluded.node;

@@ -1,2 +1,0 @@
--- A named limit.
-SELECT value FROM limits WHERE name = ?1;

@@ -1,2 +1,0 @@
--- All runs, oldest first.
-SELECT id FROM runs WHERE is_visible = 1 ORDER BY no;

@@ -1,2 +1,0 @@
--- Where the store went.
-SELECT value FROM meta WHERE key = 'moved_to';

@@ -1,2 +1,0 @@
--- The store is here again.
-DELETE FROM meta WHERE key = 'moved_to';

@@ -1,2 +1,0 @@
--- When the next may pass a rate.
-SELECT tat FROM keys WHERE name = ?1;

@@ -1,2 +1,0 @@
--- What is sealed, for who has the key.
-SELECT sealed FROM secrets WHERE name = ?1;

@@ -1,2 +1,0 @@
--- How many secrets there are.
-SELECT count(*) FROM secrets;

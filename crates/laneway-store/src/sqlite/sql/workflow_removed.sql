@@ -1,3 +1,0 @@
--- What ran under a name before starts by it no more.
-INSERT INTO removed_workflows (name, removed_at) VALUES (?1, ?2)
-ON CONFLICT (name) DO UPDATE SET removed_at = excluded.removed_at;
