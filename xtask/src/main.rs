@@ -3,6 +3,8 @@
 
 mod api;
 mod bench;
+mod check;
+mod cpu;
 mod docker;
 mod examples;
 mod generate;
@@ -13,8 +15,10 @@ mod postgres;
 mod program;
 mod python;
 mod reference;
+mod schedule;
 mod shell;
 mod stage;
+mod suite;
 mod tools;
 mod torture;
 mod tutorial;
@@ -27,6 +31,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+use crate::check::Extent;
 use crate::docker::Docker;
 use crate::postgres::{Durability, Postgres};
 use crate::program::Program;
@@ -42,12 +47,21 @@ struct Cli {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Task {
-    /// Everything that CI checks, in the order in which it fails soonest
+    /// Everything that CI checks; stages run side by side
     Check {
         /// Go on after a stage that failed
         #[arg(long)]
         keep_going: bool,
+        /// Run every hunt and every long case as well, which CI does not
+        #[arg(long)]
+        full: bool,
+        /// Run only these stages, and what they wait for
+        #[arg(long, value_name = "STAGE", num_args = 1.., conflicts_with = "full")]
+        only: Vec<check::Stage>,
     },
+    /// One stage of the check alone, with the servers of its environment
+    #[command(hide = true)]
+    Stage { stage: check::Stage },
     /// Format all code
     Fmt,
     /// Clippy over all targets, warnings denied
@@ -109,12 +123,16 @@ fn main() -> ExitCode {
         Ok(shell) => shell,
         Err(error) => return stage::failed_to_begin(&error),
     };
-    let mut stages = Stages::new(matches!(task, Task::Check { keep_going: true }));
+    let mut stages = Stages::new(matches!(task, Task::Check { keep_going: true, .. }));
     match task {
-        Task::Check { .. } => check(&shell, &mut stages),
+        Task::Check { full, only, .. } if only.is_empty() => check(&shell, &mut stages, full),
+        Task::Check { only, .. } => check::run(&shell, &mut stages, Extent::Check, &only),
+        Task::Stage { stage } => return stage::alone(stage.run(&shell)),
         Task::Fmt => stages.run("format", "", || shell.run(cargo(&["fmt", "--all"]))),
-        Task::Lint => lint(&shell, &mut stages),
-        Task::Test => test(&shell, &mut stages),
+        Task::Lint => {
+            stages.run("clippy", "mend what it names", || check::clippy(&shell));
+        }
+        Task::Test => check::run(&shell, &mut stages, Extent::Tests, &[]),
         Task::Postgres { durable, command } => {
             stages.run("postgres", "its log is above, if it has one", || {
                 lend_postgres(&shell, if durable { Durability::Full } else { Durability::None }, &command)
@@ -128,7 +146,7 @@ fn main() -> ExitCode {
         Task::Web { quick } => test_web(&shell, &mut stages, quick),
         Task::Docs => {
             check_links(&shell, &mut stages);
-            document(&shell, &mut stages);
+            stages.run("documentation", "mend the comment that it names", || check::document(&shell));
         }
         Task::Generate => stages.run("generate", "build errors come first; mend them", || {
             generate::write(&shell, &Program::build(&shell)?)
@@ -149,105 +167,10 @@ fn main() -> ExitCode {
 }
 
 /// What is cheap and fails often comes first.
-fn check(shell: &Shell, stages: &mut Stages) {
+fn check(shell: &Shell, stages: &mut Stages, is_full: bool) {
     stages.run("format", "run `cargo xtask fmt`", || shell.run(cargo(&["fmt", "--all", "--check"])));
     check_links(shell, stages);
-    lint(shell, stages);
-    test(shell, stages);
-    run_examples(shell, stages);
-    test_python(shell, stages);
-    test_web(shell, stages, false);
-    run_tutorial(shell, stages);
-    try_api(shell, stages);
-    stages.run("package", "Debian's dpkg-deb is needed; `cargo xtask package` builds a real one", || {
-        package::run(shell, package::Build::Tests)
-    });
-    torture(shell, stages, &torture::Args::default());
-    torture_nodes(shell, stages);
-    stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
-        generate::compare(shell, &Program::build(shell)?)
-    });
-    document(shell, stages);
-}
-
-fn lint(shell: &Shell, stages: &mut Stages) {
-    stages.run("clippy", "mend what it names; `#[expect(…, reason = \"…\")]` where it is wrong", || {
-        shell.run(cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
-    });
-}
-
-fn test(shell: &Shell, stages: &mut Stages) {
-    stages.run("tools", "install what it names", tools::bring);
-    // One of each for all tests; they end with this function, whatever becomes of them. While Postgres starts, so does
-    // Docker.
-    let (mut server, mut engine) = (None, None);
-    let own_engine = std::env::var_os(docker::VARIABLE).is_none();
-    if own_engine {
-        stages.run(
-            "docker",
-            "install Debian's packages docker.io and busybox-static, or your system's",
-            || {
-                engine = Some(Docker::spawn()?);
-                Ok(())
-            },
-        );
-    }
-    stages.run("postgres", "install Debian's packages postgresql and pgbouncer, or your system's", || {
-        server = Some(Postgres::start(Durability::None)?);
-        Ok(())
-    });
-    if own_engine {
-        stages.run("docker is ready", "its log is above", || {
-            engine = engine.take().map(Docker::ready).transpose()?;
-            Ok(())
-        });
-    }
-    let advice =
-        "run one again with `cargo xtask postgres cargo nextest run NAME`, or `cargo xtask docker …`";
-    stages.run("tests", advice, || {
-        let mut command = if shell.has_nextest() {
-            cargo(&["nextest", "run", "--workspace", "--profile", "ci"])
-        } else {
-            stage::note("cargo-nextest is not installed; `cargo test` runs the same tests, but not each in a process of its own");
-            cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
-        };
-        if let Some(server) = &server {
-            command.envs(server.variables());
-        }
-        if let Some(engine) = &engine {
-            command.envs(engine.variables());
-        }
-        shell.run(command)
-    });
-    drop(engine);
-    stages.run("tests through a pooler", "run them again with LANEWAY_TEST_THROUGH_POOLER=1", || {
-        // The store's verbs; what is about connections themselves has tests of its own.
-        let mut tests = if shell.has_nextest() {
-            let some = "package(laneway-store) & test(/::postgres::/) - test(/^(random|reference|looking|quarantine)::/)";
-            cargo(&["nextest", "run", "--workspace", "--profile", "ci", "-E", some])
-        } else {
-            cargo(&["test", "--workspace", "--test", "conformance", "--", "gates::postgres::", "fence::postgres::"])
-        };
-        if let Some(server) = &server {
-            tests.envs(server.variables());
-        }
-        tests.env(pooler::THROUGH, "1");
-        shell.run(tests)
-    });
-    stages.run("tests without cgroups", "run them again with LANEWAY_CGROUPS=off", || {
-        // What depends most on them; the rest of the suites is the same with and without.
-        let mut tests = if shell.has_nextest() {
-            let some = "package(laneway-engine) & (binary(process) | binary(drive))";
-            cargo(&["nextest", "run", "--workspace", "--profile", "ci", "-E", some])
-        } else {
-            cargo(&["test", "--workspace", "--test", "process", "--test", "drive"])
-        };
-        tests.env("LANEWAY_CGROUPS", "off");
-        shell.run(tests)
-    });
-    stages.run("tests in documentation", "mend the example that it names", || {
-        shell.run(cargo(&["test", "--workspace", "--doc", "--quiet"]))
-    });
+    check::run(shell, stages, if is_full { Extent::Full } else { Extent::Check }, &[]);
 }
 
 fn lend_postgres(shell: &Shell, durability: Durability, command: &[OsString]) -> Result<()> {
@@ -330,21 +253,6 @@ fn torture(shell: &Shell, stages: &mut Stages, args: &torture::Args) {
     });
 }
 
-/// The short form.
-fn torture_nodes(shell: &Shell, stages: &mut Stages) {
-    stages.run("torture of nodes", "repeat one case as its finding says; docs/design/torture.md", || {
-        torture::nodes::run(shell, &torture::nodes::Args::default())
-    });
-}
-
 fn check_links(shell: &Shell, stages: &mut Stages) {
     stages.run("links", "mend the link, or add the page", || links::check(shell.root()));
-}
-
-fn document(shell: &Shell, stages: &mut Stages) {
-    stages.run("documentation", "mend the comment that it names", || {
-        let mut command = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
-        command.env("RUSTDOCFLAGS", "--deny warnings");
-        shell.run(command)
-    });
 }

@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::shell::{Shell, cargo, program};
 
+/// Set for stages of a check, which has built both programs before: cargo would wait for whatever else it builds.
+pub(crate) const BUILT: &str = "LANEWAY_XTASK_BUILT";
+
 #[derive(Debug)]
 pub(crate) struct Program {
     path: PathBuf,
@@ -18,16 +21,24 @@ pub(crate) struct Program {
 impl Program {
     /// Shares what the tests were built with: the features are the same (see Cargo.toml).
     pub(crate) fn build(shell: &Shell) -> Result<Self> {
-        shell.run(cargo(&["build", "--workspace", "--quiet"]))?;
+        if std::env::var_os(BUILT).is_none() {
+            shell.run(cargo(&["build", "--workspace", "--quiet"]))?;
+        }
         Self::at(shell, "laneway")
     }
 
     /// The same with its hooks armed: only our own crates are built again, and nothing of the other is replaced.
     pub(crate) fn build_tortured(shell: &Shell) -> Result<Self> {
+        if std::env::var_os(BUILT).is_none() {
+            Self::compile_tortured(shell)?;
+        }
+        Self::at(shell, "laneway-tortured")
+    }
+
+    pub(crate) fn compile_tortured(shell: &Shell) -> Result<()> {
         let build =
             ["build", "--workspace", "--quiet", "--features", "laneway/torture", "--bin", "laneway-tortured"];
-        shell.run(cargo(&build))?;
-        Self::at(shell, "laneway-tortured")
+        shell.run(cargo(&build))
     }
 
     fn at(shell: &Shell, name: &str) -> Result<Self> {

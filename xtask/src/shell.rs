@@ -51,7 +51,18 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // A check never writes into the sources; snapshots that differ are shown, and fail.
     command.args(args).env("INSTA_UPDATE", "no");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_about_this_package(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
     command
+}
+
+/// Whether `cargo run` has set a variable to describe xtask. Build scripts look at some of them: a cargo that inherits them
+/// compiles `ring` again, and the next one from a terminal once more.
+fn is_about_this_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_BIN_", "CARGO_PRIMARY_"]
+        .iter()
+        .any(|prefix| variable.starts_with(prefix))
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the wrapper for tasks of the workspace")]

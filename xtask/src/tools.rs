@@ -1,9 +1,10 @@
 //! What the tests need beside Rust. Brought where that is possible, and named where it is not.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::shell::program;
 use crate::stage;
@@ -34,6 +35,9 @@ pub(crate) fn bring() -> Result<()> {
 
 /// Works for whoever may: in a container of CI that is everybody.
 pub(crate) fn install(name: &str, package: &str) -> Result<()> {
+    // One at a time: stages run side by side, and a second apt would fail.
+    let installing = File::create(std::env::temp_dir().join("laneway-apt.lock")).context("no lock file")?;
+    installing.lock().context("the lock for installing cannot be had")?;
     // Some packages ask questions, which nobody would answer.
     let apt = |words: &[&str]| {
         let mut command = program("apt-get");

@@ -42,6 +42,9 @@ use crate::stage::note;
 /// Cases wait more than they work.
 const WORKERS: usize = 4;
 
+/// How long each of the two goes on in `check --full`.
+const LONG_MINUTES: u64 = 10;
+
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -118,6 +121,14 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     hunt(&ground, &mut dice, &mut tally)?;
     tally.print();
     tally.verdict(&ground)
+}
+
+/// What the short forms leave out: more of every case, every seeded bug, and every transaction of a run that starts another.
+pub(crate) fn long(shell: &Shell) -> Result<()> {
+    let program = Program::build_tortured(shell)?;
+    children::walk(program.path(), children::How::Whole)?;
+    run(shell, &Args { minutes: Some(LONG_MINUTES), ..Args::default() })?;
+    nodes::run(shell, &nodes::Args::for_minutes(LONG_MINUTES))
 }
 
 fn some_of_everything(ground: &Ground, times: u32, dice: &mut Dice) -> Vec<Case> {

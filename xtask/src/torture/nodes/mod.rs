@@ -90,6 +90,13 @@ pub(crate) struct Args {
     bug: Option<String>,
 }
 
+impl Args {
+    /// Goes on for so long, and hunts all bugs.
+    pub(crate) fn for_minutes(minutes: u64) -> Self {
+        Self { minutes: Some(minutes), ..Self::default() }
+    }
+}
+
 /// What all cases stand on.
 #[derive(Debug)]
 struct Ground {
