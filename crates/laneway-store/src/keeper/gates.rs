@@ -170,7 +170,8 @@ impl<F: Facts> Keeper<F> {
                     self.examine(position)?;
                     is_all_taken &= self.task(position)?.status == TaskStatus::Available;
                 } else {
-                    self.promote(position)?;
+                    let class = self.task(position)?.class;
+                    self.promote(position, class)?;
                 }
                 if !has(Bug::OverGrant) && self.live()? >= self.places() {
                     return Ok(());
