@@ -57,6 +57,9 @@ const ROWS: [(Point, Victim, &[Sender]); 7] = [
     (Point::CallbacksMade, Victim::NextRun, &[Sender::Worker]),
 ];
 
+/// Long enough that a busy machine fences nobody; what a dead process held is free after it.
+const LEASE: &str = "4s";
+
 const OTHER: &str = "steps: {a: {run: 'true'}}\n";
 
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +125,7 @@ impl Case {
         if let Some(store) = &store {
             settings.extend([
                 ("LANEWAY_STORE", store.address()),
-                ("LANEWAY_LEASE_TTL", "2s".to_owned()),
+                ("LANEWAY_LEASE_TTL", LEASE.to_owned()),
                 ("LANEWAY_HEARTBEAT_INTERVAL", "300ms".to_owned()),
             ]);
         }

@@ -313,7 +313,6 @@ fn move_that_is_killed_behind_its_source_is_ended_by_the_next() {
 fn move_whose_copy_differs_names_the_run_and_leaves_the_source_open() {
     let (place, store) = (Place::with("done.yaml", DONE), schema());
     ok(&place, "run done.yaml");
-    let run = text(&place.json("show last --json")["run"]).to_owned();
     ok(&place, &format!("migrate --store {store}"));
     let mut session = Session::new(&store);
     // As a fault of the copy would: one word of one event is another one.
@@ -325,7 +324,7 @@ fn move_whose_copy_differs_names_the_run_and_leaves_the_source_open() {
     assert_eq!(said, "made");
     let refused = place.laneway(&format!("move --to {store}"));
     assert_eq!(refused.code, Some(1), "{refused}");
-    assert!(refused.stderr.contains(&format!("differs in runs: {}", &run[run.len() - 12..])), "{refused}");
+    assert!(refused.to_string().contains("differs in runs: [id]"), "{refused}");
     ok(&place, "run done.yaml");
     let target = place.laneway(&format!("runs --store {store}"));
     assert!(target.code == Some(3) && target.stderr.contains("is unfinished"), "{target}");

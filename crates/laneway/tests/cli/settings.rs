@@ -37,9 +37,11 @@ fn every_source_wins_over_those_behind_it() {
     }
 }
 
+/// `after` starts only where the failure of `bad` halts nothing: it waits for a step that starts behind it.
 const SILENT: &str = "
 steps:
-  flaky: {run: 'echo >> tries; test $(wc -l < tries) -gt 2'}
+  bad: {run: 'exit 1', retry: {max: 0}}
+  flaky: {needs: [bad], when: all_done, run: 'echo >> tries; test $(wc -l < tries) -gt 2'}
   slow: {run: 'sleep 600'}
   after: {needs: [flaky], run: 'touch after'}
 ";
