@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::getuid;
 
 use crate::docker::{self, Docker};
 use crate::postgres::{self, Durability, Postgres};
@@ -67,11 +68,29 @@ pub(crate) fn browse(shell: &Shell, laneway: &Program) -> Result<()> {
         None => Some(Postgres::start(Durability::None)?),
     };
     let engine = engine.map(Docker::ready).transpose()?;
-    let mut tests = npm(&["run", "e2e"]);
+    let mut tests = in_quiet_network(npm(&["run", "e2e"]));
     tests.env("LANEWAY_BIN", laneway.path()).env(CHROMIUM, chromium);
     tests.envs(server.iter().flat_map(Postgres::variables));
     tests.envs(engine.iter().flat_map(Docker::variables));
     shell.run(tests)
+}
+
+/// Moves a command into a network of its own, with nothing but the loopback: a container that another stage starts is a change of
+/// the network, at which Chromium drops what is on its way. Only root may; Postgres and Docker are reached by their sockets.
+fn in_quiet_network(command: Command) -> Command {
+    if !cfg!(target_os = "linux") || !getuid().is_root() {
+        return command;
+    }
+    let mut quiet = program("unshare");
+    quiet.args(["--net", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"]);
+    quiet.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => quiet.env(name, value),
+            None => quiet.env_remove(name),
+        };
+    }
+    quiet
 }
 
 /// The browser.

@@ -69,11 +69,13 @@ test('the palette finds pages, workflows, runs and acts', async () => {
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   const { runs } = await here.program.ask<{ runs: { run: string }[] }>('GET', '/v1/runs?status=failed');
-  const run = runs[0]?.run ?? '';
+  // The beginning of the twelve digits at the end, as people type it.
+  const short = (runs[0]?.run ?? '').slice(-12, -4);
   await page.keyboard.press('Control+k');
-  await field.fill(run.slice(-8));
+  await field.fill(short);
   await page.keyboard.press('Enter');
-  await page.waitForURL(`**/runs/${run.slice(-8)}`);
+  await page.waitForURL(`**/runs/${short}`);
+  await page.getByTestId('run-status').filter({ hasText: 'failed' }).waitFor();
   tab.expect_clean();
   await tab.close();
 });
