@@ -55,6 +55,8 @@ pub(crate) struct Schedule {
     passed: Vec<Stage>,
     /// What stages find in their environment.
     variables: Vec<(&'static str, String)>,
+    /// This program. Asked for once: a build may put another in its place.
+    this: PathBuf,
     logs: PathBuf,
     ended: (Sender<Ended>, Receiver<Ended>),
 }
@@ -80,8 +82,9 @@ impl Schedule {
         let logs = target_dir(shell)?.join("xtask/check");
         fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
         let variables = vec![(program::BUILT, "1".to_owned())];
+        let this = std::env::current_exe().context("the path of this program")?;
         let (running, passed) = (Vec::new(), Vec::new());
-        Ok(Self { waiting: plans, running, passed, variables, logs, ended: channel() })
+        Ok(Self { waiting: plans, running, passed, variables, this, logs, ended: channel() })
     }
 
     /// Adds variables for stages that start from now on.
@@ -129,10 +132,9 @@ impl Schedule {
         let log = self.logs.join(format!("{}.log", plan.name.replace(' ', "-")));
         let out = File::create(&log).with_context(|| log.display().to_string())?;
         let errors = out.try_clone().context("a log cannot be shared")?;
-        let this = std::env::current_exe().context("the path of this program")?;
         let niceness = if plan.load == Load::Compiler { COMPILER_NICENESS } else { "0" };
         let mut command = program("nice");
-        command.args(["-n", niceness]).arg(this).arg("stage").arg(plan.stage.argument());
+        command.args(["-n", niceness]).arg(&self.this).arg("stage").arg(plan.stage.argument());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(out).stderr(errors);
         stage::begins(plan.name);

@@ -50,20 +50,20 @@ pub(crate) fn build(shell: &Shell) -> Result<()> {
 
 pub(crate) fn all(shell: &Shell) -> Result<()> {
     let tests = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
-    shell.run(command(shell, None, &tests)?)
+    shell.run(command(shell, "ci", None, &tests)?)
 }
 
 pub(crate) fn through_pooler(shell: &Shell) -> Result<()> {
     let tests =
         ["test", "--workspace", "--test", "conformance", "--", "gates::postgres::", "fence::postgres::"];
-    let mut tests = command(shell, Some(THROUGH_POOLER), &tests)?;
+    let mut tests = command(shell, "pooler", Some(THROUGH_POOLER), &tests)?;
     tests.env(pooler::THROUGH, "1");
     shell.run(tests)
 }
 
 pub(crate) fn without_cgroups(shell: &Shell) -> Result<()> {
     let tests = ["test", "--workspace", "--test", "process", "--test", "drive"];
-    let mut tests = command(shell, Some(WITHOUT_CGROUPS), &tests)?;
+    let mut tests = command(shell, "without-cgroups", Some(WITHOUT_CGROUPS), &tests)?;
     tests.env("LANEWAY_CGROUPS", "off");
     shell.run(tests)
 }
@@ -87,12 +87,12 @@ impl Built {
 }
 
 /// `cargo nextest run` of some tests or of all, without another look at the sources; `otherwise` where there is no nextest.
-fn command(shell: &Shell, some: Option<&str>, otherwise: &[&str]) -> Result<Command> {
+fn command(shell: &Shell, profile: &str, some: Option<&str>, otherwise: &[&str]) -> Result<Command> {
     if !shell.has_nextest() {
         return Ok(cargo(otherwise));
     }
     let Built { binaries, metadata } = Built::at(shell)?;
-    let mut command = cargo(&["nextest", "run", "--profile", "ci"]);
+    let mut command = cargo(&["nextest", "run", "--profile", profile]);
     command.arg("--binaries-metadata").arg(binaries).arg("--cargo-metadata").arg(metadata);
     if let Some(some) = some {
         command.args(["-E", some]);

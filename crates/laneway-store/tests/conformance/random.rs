@@ -29,13 +29,20 @@ for_each_database! { by name:
 
 const RULES: [&str; 6] = ["all_succeeded", "all_done", "all_failed", "one_succeeded", "one_failed", "always"];
 
+/// Set by `cargo xtask check --full`.
+const FULL: &str = "LANEWAY_TEST_FULL";
+
+/// How many times as many cases that plays.
+const FULL_FACTOR: u32 = 10;
+
 /// Runs a property; a failing case is shrunk, shown, and kept with its seed beside this file. `PROPTEST_CASES` asks for
-/// more of them, or for less. Without that the cases are always the same: what a change breaks is told with that change, and
+/// more of them, or for less, and `cargo xtask check --full` for ten times as many. Without that the cases are always the same: what a change breaks is told with that change, and
 /// the hunt for what was always there is somebody's choice.
 pub(crate) fn prove<S: Strategy>(name: &'static str, cases: u32, cases_of: S, property: impl Fn(S::Value)) {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    let factor = if std::env::var_os(FULL).is_some() { FULL_FACTOR } else { 1 };
     let config = Config {
-        cases: asked.unwrap_or(cases),
+        cases: asked.unwrap_or(cases * factor),
         max_shrink_iters: 400,
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         source_file: Some(file!()),
