@@ -20,8 +20,9 @@ use crate::shell::{Shell, program};
 use crate::stage::{Outcome, Stages};
 use crate::{cpu, stage};
 
-/// Stages that run at once, beside one compiler. One more than the cores of a small machine: stages wait a lot.
-const SLOTS: usize = 3;
+/// Stages that run at once, beside one compiler: as many as a small machine has cores. With three, tests that
+/// wait for something to happen within seconds failed now and then.
+const SLOTS: usize = 2;
 
 /// Of a compiler beside tests: it takes what they leave, so that no test is late because of it.
 const COMPILER_NICENESS: &str = "10";

@@ -358,7 +358,9 @@ fn a_worker_takes_what_another_one_recorded_on_postgres() {
     let flow = "name: shared\nsteps: {a: {run: 'echo $LANEWAY_TASK > out', artifacts: [out], cache: true}, b: {needs: [a], inputs: [a], run: 'cat out'}}\n";
     let (place, store) = (Place::with("flow.yaml", flow), schema());
     let work = |name: &str| {
-        let worker = place.spawn(&format!("worker --node-address {name} --data-dir {name} --store {store}"));
+        // In a directory that `submit` leaves out: it packs what lies beside the workflow.
+        let worker =
+            place.spawn(&format!("worker --node-address {name} --data-dir .laneway/{name} --store {store}"));
         let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
         assert_eq!(submitted.code, Some(0), "{submitted}");
         let shown = || place.json(&format!("show last --json --store {store}"));

@@ -230,7 +230,7 @@ impl Counted {
     }
 
     fn claims(&self) -> u64 {
-        self.calls("Whether anything that a session takes, and has room for")
+        self.calls("-- claim_left")
     }
 
     /// How often statements were executed that contain a text; all of them contain the empty one.
@@ -470,10 +470,24 @@ impl Written {
 /// What a worker does by the clock.
 const BY_CHANCE: i64 = 12;
 
+/// Measures two chains, again while the second has more commits, five times at most. Returns the fewest
+/// commits of each. A busy machine only adds commits: a start then no longer shares one with an end.
+fn fewest_commits(first: impl Fn() -> Written, second: impl Fn() -> Written) -> (Written, Written) {
+    let (mut a, mut b) = (first(), second());
+    for _ in 1..5 {
+        if b.commits <= a.commits + BY_CHANCE {
+            break;
+        }
+        let commits = (a.commits.min(first().commits), b.commits.min(second().commits));
+        (a.commits, b.commits) = commits;
+    }
+    (a, b)
+}
+
 #[test]
 fn submitted_step_that_changes_no_file_writes_as_much_as_one_without_files_on_postgres() {
-    let without = Written::by_chain(20, "true", "workspace: none\n");
-    let none = Written::by_chain(20, "true", "");
+    let without = || Written::by_chain(20, "true", "workspace: none\n");
+    let (without, none) = fewest_commits(without, || Written::by_chain(20, "true", ""));
     assert_eq!((none.layers, none.layer_files, none.packed), (0, 0, 0), "{none:?}");
     // The bundle of the run is one blob in both.
     assert!((none.rows - without.rows).abs() <= BY_CHANCE, "{none:?}, {without:?}");
@@ -482,8 +496,8 @@ fn submitted_step_that_changes_no_file_writes_as_much_as_one_without_files_on_po
 
 #[test]
 fn submitted_steps_that_write_files_write_one_row_or_one_file_each_on_postgres() {
-    let none = Written::by_chain(20, "true", "");
-    let one = Written::by_chain(20, "echo content > $LANEWAY_TASK", "");
+    let none = || Written::by_chain(20, "true", "");
+    let (none, one) = fewest_commits(none, || Written::by_chain(20, "echo content > $LANEWAY_TASK", ""));
     assert_eq!((one.layers, one.layer_files), (one.steps, 0), "{one:?}");
     assert!(one.packed <= 300 * one.steps, "{one:?}");
     assert!(one.rows <= none.rows + one.steps + BY_CHANCE, "{one:?}, {none:?}");

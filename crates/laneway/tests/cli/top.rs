@@ -16,6 +16,8 @@ steps:
       echo '{"files": ["a", "b", "c"]}' > "$LANEWAY_OUTPUT"
       printf '\033[32mfetched\033[0m 3 files\n'
       printf '\033]0;a title\007\033[2Jbut nothing that moves\n'
+      # Two streams that print at the same moment may come in either order.
+      sleep 0.2
       echo "careful" >&2
   parse:
     needs: [fetch]
