@@ -33,7 +33,7 @@ use truth::{ClaimAt, Reply, Session, Truth, refused};
 #[test]
 fn store_does_what_the_model_says() {
     let cases = Commands::sequential_strategy(10..50);
-    prove("store_does_what_the_model_says", 2_000, cases, |(runs, commands, seen)| {
+    prove("store_does_what_the_model_says", 400, cases, |(runs, commands, seen)| {
         Machine::<false>::test_sequential(Config::default(), runs, commands, seen);
     });
 }
@@ -42,7 +42,7 @@ fn store_does_what_the_model_says() {
 fn both_databases_do_what_the_model_says_and_tell_the_same_story() {
     let cases = Commands::sequential_strategy(10..50);
     let name = "both_databases_do_what_the_model_says_and_tell_the_same_story";
-    prove(name, 200, cases, |(runs, commands, seen)| {
+    prove(name, 60, cases, |(runs, commands, seen)| {
         Machine::<true>::test_sequential(Config::default(), runs, commands, seen);
     });
 }
