@@ -46,13 +46,17 @@ async fn gaps(store: &dyn Store, of: Teller, found: &mut Vec<Finding>) {
     let mut after = 0;
     loop {
         match numbers(store, of, after).await {
+            // In a damaged file events may stand out of order: a page that does not lead on would be read for ever.
             Ok(page) => match page.last() {
-                Some(last) => after = *last,
-                None => return,
+                Some(last) if *last > after => after = *last,
+                Some(_) | None => return,
             },
             Err(error @ Error::UnreadableEvent { seq, .. }) => {
                 let advice = "nothing depends on it; whoever reads is told that it cannot be read";
                 found.push(unreadable(&format!("history of {of}"), error.to_string(), advice));
+                if seq <= after {
+                    return;
+                }
                 after = seq;
             }
             Err(_) => return,

@@ -133,11 +133,12 @@ async fn history(store: &dyn Store, node: &str) -> Vec<NodeEvent> {
     loop {
         match store.node_events(Some(node), after, usize::MAX).await {
             Ok(page) => {
-                let Some(last) = page.last() else { return all };
+                // In a damaged file events may stand out of order, and lead back to where this began.
+                let Some(last) = page.last().filter(|last| last.seq > after) else { return all };
                 after = last.seq;
                 all.extend(page);
             }
-            Err(Error::UnreadableEvent { seq, .. }) => after = seq,
+            Err(Error::UnreadableEvent { seq, .. }) if seq > after => after = seq,
             Err(_) => return all,
         }
     }

@@ -60,10 +60,12 @@ fn history(connection: &Connection, run: RunId) -> Done<Vec<Event>> {
     loop {
         let after = all.last().map_or(0, |event| event.seq);
         let page = read::events_since(connection, run, after, PAGE)?;
-        if page.is_empty() {
+        // In a damaged file events may stand out of order, and lead back to where this began.
+        let leads_on = page.last().is_some_and(|last| last.seq > after);
+        all.extend(page);
+        if !leads_on {
             return Ok(all);
         }
-        all.extend(page);
     }
 }
 
