@@ -1,5 +1,5 @@
-//! The stages of `cargo xtask check`: what each runs, what it waits for, and what to do when it fails. `schedule.rs` runs
-//! them side by side; this file holds no order beyond the prerequisites.
+//! The stages of `cargo xtask check`: what each runs, what it waits for, and what to do when it
+//! fails. `schedule.rs` runs them side by side; this file holds no order beyond the prerequisites.
 //!
 //! ```text
 //! format, links ─▶ build ──────────────┬─▶ tests, browser, torture, api, …   (slots)
@@ -57,7 +57,8 @@ pub(crate) enum Extent {
 /// Tells tests to play every case: set by `check --full`.
 pub(crate) const FULL: &str = "LANEWAY_TEST_FULL";
 
-/// In the order in which they start when several could. Long ones first: the check ends with the last of them.
+/// In the order in which they start when several could. Long ones first: the check ends with the
+/// last of them.
 const PLANS: [Plan; 20] = [
     Plan {
         stage: Stage::Build,
@@ -246,7 +247,8 @@ impl Stage {
     }
 }
 
-/// Runs the stages of an extent, or only some of them with what they wait for. The servers are started while the build runs.
+/// Runs the stages of an extent, or only some of them with what they wait for. The servers are
+/// started while the build runs.
 pub(crate) fn run(shell: &Shell, stages: &mut Stages, extent: Extent, only: &[Stage]) {
     let plans = plans(extent, only);
     let needs_servers = plans.iter().any(|plan| plan.after.contains(&Stage::Servers));

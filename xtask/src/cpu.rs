@@ -1,8 +1,10 @@
-//! CPU time of a process and of the children that it waited for, as `/proc` has it. Elsewhere than on Linux there is none.
+//! CPU time of a process and of the children that it waited for, as `/proc` has it. Elsewhere than
+//! on Linux there is none.
 
 use std::time::Duration;
 
-/// Returns user and system time of a process with its ended children; also of one that has ended and was not waited for.
+/// Returns user and system time of a process with its ended children; also of one that has ended
+/// and was not waited for.
 pub(crate) fn of(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let ticks = ticks(&stat)?;

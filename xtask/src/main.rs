@@ -1,5 +1,5 @@
-//! The workspace's own tasks: `cargo xtask` lists them, `cargo xtask check` is exactly what CI runs.
-//! Owns which task does what, in which order; never holds what the product itself would need.
+//! The workspace's own tasks: `cargo xtask` lists them, `cargo xtask check` is exactly what CI
+//! runs. Owns which task does what, in which order; never holds what the product itself would need.
 
 mod api;
 mod bench;
@@ -113,7 +113,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         args: Vec<OsString>,
     },
-    /// Kill the program at every point and at random, and check that nothing was lost, doubled or left
+    /// Kill the program at every point and at random, and check that nothing was lost, doubled or
+    /// left
     Torture(torture::Args),
 }
 

@@ -1,4 +1,5 @@
-//! The program under test: built once, in the profile and with the features of the tests, and started without anything of the caller's that could change what it prints.
+//! The program under test: built once, in the profile and with the features of the tests, and
+//! started without anything of the caller's that could change what it prints.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,7 +9,8 @@ use serde_json::Value;
 
 use crate::shell::{Shell, cargo, program};
 
-/// Set for stages of a check, which has built both programs before: cargo would wait for whatever else it builds.
+/// Set for stages of a check, which has built both programs before: cargo would wait for whatever
+/// else it builds.
 pub(crate) const BUILT: &str = "LANEWAY_XTASK_BUILT";
 
 #[derive(Debug)]
@@ -27,7 +29,8 @@ impl Program {
         Self::at(shell, "laneway")
     }
 
-    /// The same with its hooks armed: only our own crates are built again, and nothing of the other is replaced.
+    /// The same with its hooks armed: only our own crates are built again, and nothing of the other
+    /// is replaced.
     pub(crate) fn build_tortured(shell: &Shell) -> Result<Self> {
         if std::env::var_os(BUILT).is_none() {
             Self::compile_tortured(shell)?;

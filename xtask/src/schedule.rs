@@ -1,5 +1,6 @@
-//! Runs stages side by side, each in a process of its own. Owns how many run at once, what each prints and what it takes;
-//! `check.rs` says which there are. A stage prints into a file, which is shown when the stage ends.
+//! Runs stages side by side, each in a process of its own. Owns how many run at once, what each
+//! prints and what it takes; `check.rs` says which there are. A stage prints into a file, which is
+//! shown when the stage ends.
 //!
 //! ```text
 //! start_ready ─▶ xtask stage NAME ─▶ its watcher's thread ─▶ Ended ─▶ show, record ─▶ start_ready …
@@ -20,8 +21,8 @@ use crate::shell::{Shell, program};
 use crate::stage::{Outcome, Stages};
 use crate::{cpu, stage};
 
-/// Stages that run at once, beside one compiler: as many as a small machine has cores. With three, tests that
-/// wait for something to happen within seconds failed now and then.
+/// Stages that run at once, beside one compiler: as many as a small machine has cores. With three,
+/// tests that wait for something to happen within seconds failed now and then.
 const SLOTS: usize = 2;
 
 /// Of a compiler beside tests: it takes what they leave, so that no test is late because of it.
@@ -173,7 +174,8 @@ fn next(waiting: &[Plan], running: &[Load], passed: &[Stage]) -> Option<usize> {
     })
 }
 
-/// Waits for a child on a thread of its own, and leaves it to be waited for: until then its times can be read.
+/// Waits for a child on a thread of its own, and leaves it to be waited for: until then its times
+/// can be read.
 fn watch(child: &Child, stage: Stage, ended: Sender<Ended>) {
     let pid = child.id();
     std::thread::spawn(move || {

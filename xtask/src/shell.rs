@@ -57,8 +57,8 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// Whether `cargo run` has set a variable to describe xtask. Build scripts look at some of them: a cargo that inherits them
-/// compiles `ring` again, and the next one from a terminal once more.
+/// Whether `cargo run` has set a variable to describe xtask. Build scripts look at some of them: a
+/// cargo that inherits them compiles `ring` again, and the next one from a terminal once more.
 fn is_about_this_package(variable: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_BIN_", "CARGO_PRIMARY_"]
         .iter()

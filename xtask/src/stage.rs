@@ -1,5 +1,5 @@
-//! Stages of a task: each with its name and time, loud when it fails, and all of them in a closing summary.
-//! The only file here that prints.
+//! Stages of a task: each with its name and time, loud when it fails, and all of them in a closing
+//! summary. The only file here that prints.
 #![expect(clippy::print_stderr, reason = "xtask talks to people at a terminal")]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The tests of all crates, in the ways in which the check runs them. Owns what is built for them and which of them each
-//! way runs; the servers that they need come through the environment.
+//! The tests of all crates, in the ways in which the check runs them. Owns what is built for them
+//! and which of them each way runs; the servers that they need come through the environment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,7 +27,8 @@ pub(crate) fn build(shell: &Shell) -> Result<()> {
         shell.run(cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-run"]))?;
         return shell.run(cargo(&["build", "--workspace"]));
     }
-    // What was built is noted, so that tests can start while another cargo holds the lock of the directory.
+    // What was built is noted, so that tests can start while another cargo holds the lock of the
+    // directory.
     let Built { binaries, metadata } = Built::at(shell)?;
     let lists = [
         (
@@ -86,7 +87,8 @@ impl Built {
     }
 }
 
-/// `cargo nextest run` of some tests or of all, without another look at the sources; `otherwise` where there is no nextest.
+/// `cargo nextest run` of some tests or of all, without another look at the sources; `otherwise`
+/// where there is no nextest.
 fn command(shell: &Shell, profile: &str, some: Option<&str>, otherwise: &[&str]) -> Result<Command> {
     if !shell.has_nextest() {
         return Ok(cargo(otherwise));

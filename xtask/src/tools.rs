@@ -9,10 +9,11 @@ use anyhow::{Context, Result, bail};
 use crate::shell::program;
 use crate::stage;
 
-/// Programs with their Debian packages. `strace` counts the fsyncs of a run (`laneway/tests/counted.rs`) and makes them
-/// fail (`laneway/tests/faults/`); `unshare` and `mount` make small disks of a test's own; the Python client needs its Python;
-/// `tmux` is the terminal on which `laneway top` is used (`laneway/tests/cli/screen.rs`); XFS and Btrfs share blocks
-/// (`laneway-engine/tests/reflink.rs`).
+/// Programs with their Debian packages. `strace` counts the fsyncs of a run
+/// (`laneway/tests/counted.rs`) and makes them fail (`laneway/tests/faults/`); `unshare` and
+/// `mount` make small disks of a test's own; the Python client needs its Python; `tmux` is the
+/// terminal on which `laneway top` is used (`laneway/tests/cli/screen.rs`); XFS and Btrfs share
+/// blocks (`laneway-engine/tests/reflink.rs`).
 const NEEDED: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("unshare", "util-linux"),

@@ -1,5 +1,6 @@
-//! The web page (`web/`): its types and its own tests, that the files in the server's crate are what its source makes, and all of it
-//! in a real browser against the program. What it needs is Node and Chromium; `cargo build` needs neither.
+//! The web page (`web/`): its types and its own tests, that the files in the server's crate are
+//! what its source makes, and all of it in a real browser against the program. What it needs is
+//! Node and Chromium; `cargo build` needs neither.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -56,7 +57,8 @@ pub(crate) fn check(shell: &Shell) -> Result<()> {
     shell.run(npm(&["run", "built"]))
 }
 
-/// Every page and act in Chromium, against the program, with a Postgres and a Docker engine where the environment lends none.
+/// Every page and act in Chromium, against the program, with a Postgres and a Docker engine where
+/// the environment lends none.
 pub(crate) fn browse(shell: &Shell, laneway: &Program) -> Result<()> {
     let chromium = chromium()?;
     let engine = match std::env::var_os(docker::VARIABLE) {
@@ -75,8 +77,9 @@ pub(crate) fn browse(shell: &Shell, laneway: &Program) -> Result<()> {
     shell.run(tests)
 }
 
-/// Moves a command into a network of its own, with nothing but the loopback: a container that another stage starts is a change of
-/// the network, at which Chromium drops what is on its way. Only root may; Postgres and Docker are reached by their sockets.
+/// Moves a command into a network of its own, with nothing but the loopback: a container that
+/// another stage starts is a change of the network, at which Chromium drops what is on its way.
+/// Only root may; Postgres and Docker are reached by their sockets.
 fn in_quiet_network(command: Command) -> Command {
     if !cfg!(target_os = "linux") || !getuid().is_root() {
         return command;

@@ -46,7 +46,8 @@ async fn gaps(store: &dyn Store, of: Teller, found: &mut Vec<Finding>) {
     let mut after = 0;
     loop {
         match numbers(store, of, after).await {
-            // In a damaged file events may stand out of order: a page that does not lead on would be read for ever.
+            // In a damaged file events may stand out of order: a page that does not lead on would
+            // be read for ever.
             Ok(page) => match page.last() {
                 Some(last) if *last > after => after = *last,
                 Some(_) | None => return,

@@ -1,5 +1,6 @@
-//! Callbacks: the process that has to submit them for an end of a run dies before or behind that, on both
-//! databases. Then another process sends them, and the receiver gets one delivery. docs/design/triggers.md.
+//! Callbacks: the process that has to submit them for an end of a run dies before or behind that,
+//! on both databases. Then another process sends them, and the receiver gets one delivery.
+//! docs/design/triggers.md.
 //!
 //! ```text
 //!   act: who is armed runs into the point, and dies ─▶ recover: the next `run`, a worker or `serve` ─▶ check

@@ -1,4 +1,5 @@
-//! One case: a run, something that goes wrong, and going on until the run has ended; then the checker looks.
+//! One case: a run, something that goes wrong, and going on until the run has ended; then the
+//! checker looks.
 //!
 //! ```text
 //! start ─▶ injection ─▶ (everything is gone?) ─▶ resume … until ended ─▶ a neighbour tidies up ─▶ check
@@ -183,7 +184,8 @@ impl Play {
                     self.kill_node(node)?;
                     self.maybe_look_for_leftovers();
                 }
-                // Without cgroups nobody could find what is left then; docs/design/warden.md says so.
+                // Without cgroups nobody could find what is left then; docs/design/warden.md says
+                // so.
                 "both" if self.has_cgroups => {
                     let warden = processes::warden_of(&node).filter(|warden| processes::freeze(*warden));
                     self.kill_node(node)?;
@@ -225,7 +227,8 @@ impl Play {
         Ok(())
     }
 
-    /// Sometimes what did not succeed is run again, undisturbed: then everything has to succeed that can.
+    /// Sometimes what did not succeed is run again, undisturbed: then everything has to succeed
+    /// that can.
     fn maybe_retry(&mut self) -> Result<()> {
         let Some((id, status)) = self.place.run()? else { return Ok(()) };
         if !self.report.findings.is_empty() || status == "running" || !self.dice.is_lucky(0.3) {

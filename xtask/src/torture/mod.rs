@@ -1,5 +1,6 @@
-//! `cargo xtask torture`: kills the program wherever it can die, and at random, goes on as a person would, and has the
-//! offline checker look at what is left. Then it seeds ten bugs, each of which the checker has to find.
+//! `cargo xtask torture`: kills the program wherever it can die, and at random, goes on as a person
+//! would, and has the offline checker look at what is left. Then it seeds ten bugs, each of which
+//! the checker has to find.
 //!
 //! ```text
 //! walk.rs (which cases) ─▶ case.rs (one case: a run, an injection, going on) ─▶ check.rs, ledger.rs (findings)
@@ -50,7 +51,8 @@ const LONG_MINUTES: u64 = 10;
 pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<What>,
-    /// Go on for so long: every point twenty times, hundreds of random kills; without it, the short form of CI
+    /// Go on for so long: every point twenty times, hundreds of random kills; without it, the short
+    /// form of CI
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
     /// Choose the cases of an earlier run again
@@ -66,7 +68,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, clap::Subcommand)]
 enum What {
-    /// Three nodes in network namespaces and one Postgres: kill, freeze and cut them off, take the database away
+    /// Three nodes in network namespaces and one Postgres: kill, freeze and cut them off, take the
+    /// database away
     Nodes(nodes::Args),
     /// Die between every two writes of an effect, and count how often it happens
     Effects,
@@ -76,7 +79,8 @@ enum What {
     Ticks,
     /// Die between the end of a run and the submission of its callbacks; on both databases
     Callbacks,
-    /// Die before and after every transaction of a run that goes level by level, and of one with a list
+    /// Die before and after every transaction of a run that goes level by level, and of one with a
+    /// list
     Shapes,
 }
 
@@ -123,7 +127,8 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     tally.verdict(&ground)
 }
 
-/// What the short forms leave out: more of every case, every seeded bug, and every transaction of a run that starts another.
+/// What the short forms leave out: more of every case, every seeded bug, and every transaction of a
+/// run that starts another.
 pub(crate) fn long(shell: &Shell) -> Result<()> {
     let program = Program::build_tortured(shell)?;
     children::walk(program.path(), children::How::Whole)?;

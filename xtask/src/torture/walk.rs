@@ -1,4 +1,5 @@
-//! Which cases there are: every point at several passings, random kills, and what else can be injected.
+//! Which cases there are: every point at several passings, random kills, and what else can be
+//! injected.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,8 @@ pub(super) fn points(ground: &Ground) -> impl Iterator<Item = Point> {
         .filter(move |point| ground.has_cgroups || !needs_cgroups(point))
 }
 
-/// Every point, `times` each. The first time is its first passing, so that it is sure to be reached.
+/// Every point, `times` each. The first time is its first passing, so that it is sure to be
+/// reached.
 pub(super) fn every_point(ground: &Ground, times: u32, dice: &mut Dice) -> Vec<Case> {
     let mut cases = Vec::new();
     for time in 0..times {
@@ -105,7 +107,8 @@ pub(super) fn haunts(bug: Bug, dice: &mut Dice) -> Vec<Case> {
     for round in 0..12 {
         acts.push(match bug {
             Bug::NoFence | Bug::NoAttempt => {
-                // The second attempt of `flaky` has to be under way by then, which depends on the machine.
+                // The second attempt of `flaky` has to be under way by then, which depends on the
+                // machine.
                 Act::Echo { number: 1, late_ms: 250 + 25 * round * (round + 1) }
             }
             Bug::FinishTwice => Act::Echo { number: 4 + round % 6, late_ms: 80 },
@@ -140,8 +143,8 @@ fn case(act: Act, dice: &mut Dice) -> Case {
     Case { act, seed, bug: None, patience: PATIENCE }
 }
 
-/// Whether a point comes by in the workflow that is tortured. Those of many nodes, of effects, of children,
-/// of ticks and of callbacks have walks of their own.
+/// Whether a point comes by in the workflow that is tortured. Those of many nodes, of effects, of
+/// children, of ticks and of callbacks have walks of their own.
 pub(super) fn is_walked(point: Point) -> bool {
     match point.place() {
         Place::Node | Place::Warden => true,

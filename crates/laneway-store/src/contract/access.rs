@@ -15,15 +15,16 @@ pub trait Access {
     /// Rejects a name that a valid token has, and a `parent` that is revoked or has expired.
     async fn make_token(&self, token: NewToken) -> Result<Token>;
 
-    /// Revokes the token of a name and all tokens derived from it, at any depth. Every lookup after this
-    /// returns finds them revoked, and none can be derived from them.
+    /// Revokes the token of a name and all tokens derived from it, at any depth. Every lookup after
+    /// this returns finds them revoked, and none can be derived from them.
     async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken>;
 
-    /// Gives the token of a name a new secret, with the same role. The old secret and the tokens derived
-    /// from it expire after a grace period. Works on an expired token too.
+    /// Gives the token of a name a new secret, with the same role. The old secret and the tokens
+    /// derived from it expire after a grace period. Works on an expired token too.
     async fn rotate_token(&self, rotation: TokenRotation) -> Result<RotatedToken>;
 
-    /// Records that a token was used now, unless a use was recorded less than `TOKEN_USE_GRAIN` ago.
+    /// Records that a token was used now, unless a use was recorded less than `TOKEN_USE_GRAIN`
+    /// ago.
     async fn note_token_use(&self, id: &str) -> Result<()>;
 
     /// Returns a token by its id, also a revoked one. One index lookup: every request does it.
@@ -32,8 +33,8 @@ pub trait Access {
     /// Returns all tokens, valid ones first, then by name.
     async fn tokens(&self) -> Result<Vec<Token>>;
 
-    /// Stores a secret that was sealed with a key that the store does not have. Replaces one of the same
-    /// name.
+    /// Stores a secret that was sealed with a key that the store does not have. Replaces one of the
+    /// same name.
     async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()>;
 
     /// Returns a sealed secret, for nodes. People never read it back.

@@ -14,11 +14,12 @@ pub trait ResultCache {
     /// Looks up the result of a key. A read: never blocked by a writer, and writes nothing.
     async fn cached(&self, look: Look) -> Result<Found>;
 
-    /// Stores the result of an attempt that succeeded, with its artifacts and layer. Replaces an older
-    /// result of the same key.
+    /// Stores the result of an attempt that succeeded, with its artifacts and layer. Replaces an
+    /// older result of the same key.
     async fn remember(&self, result: NewResult) -> Result<()>;
 
-    /// Adds to the use counts of results, by key. Best effort: skips rows that another transaction holds.
+    /// Adds to the use counts of results, by key. Best effort: skips rows that another transaction
+    /// holds.
     async fn note_uses(&self, uses: Vec<(ContentHash, u64)>) -> Result<()>;
 
     /// Records why an attempt runs although its step has a cache. The last reason of a task stays.

@@ -10,12 +10,12 @@ use crate::fence::{ClaimRef, Fate};
 
 #[async_trait]
 pub trait Effects {
-    /// Records that an effect begins, before it is executed, unless it has happened or its outcome is
-    /// unknown. Requires a current claim of a live session.
+    /// Records that an effect begins, before it is executed, unless it has happened or its outcome
+    /// is unknown. Requires a current claim of a live session.
     async fn begin_effect(&self, claim: ClaimRef, new: NewEffect) -> Result<Begun>;
 
-    /// Records the outcome of an effect. Requires the execution that `begin_effect` admitted, and its
-    /// claim. Idempotent by execution.
+    /// Records the outcome of an effect. Requires the execution that `begin_effect` admitted, and
+    /// its claim. Idempotent by execution.
     async fn commit_effect(&self, claim: ClaimRef, end: EffectEnd) -> Result<Fate>;
 
     /// Records an operator's statement of the outcome of an effect whose execution is gone.

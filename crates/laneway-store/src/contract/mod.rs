@@ -1,8 +1,8 @@
 //! The contract of the store: a trait for each subject, and [`Store`] as all of them together.
 //!
 //! Read [`Work`] first: it is the path of a task from submit to finish. Each changing verb is one
-//! transaction. Its events commit with it, and it returns after the commit is on disk. Both databases
-//! pass the same suite, `tests/conformance/`.
+//! transaction. Its events commit with it, and it returns after the commit is on disk. Both
+//! databases pass the same suite, `tests/conformance/`.
 
 mod access;
 mod blobs;
@@ -69,14 +69,14 @@ pub trait Store:
     /// Returns the directory of the logs and scratch files of this node.
     fn dir(&self) -> &Path;
 
-    /// Returns a mark that stays equal as long as no process commits anything, or `None` where reading
-    /// the mark would cost as much as reading the data.
+    /// Returns a mark that stays equal as long as no process commits anything, or `None` where
+    /// reading the mark would cost as much as reading the data.
     fn stamp(&self) -> Option<Stamp> {
         None
     }
 
-    /// Ticks after every commit of this process, and when another process changed the store. A hint:
-    /// correctness never needs it.
+    /// Ticks after every commit of this process, and when another process changed the store. A
+    /// hint: correctness never needs it.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// Returns how often a caller that waits for `changes` polls as well. Call it after `changes`.
@@ -95,12 +95,13 @@ pub trait Store:
         0
     }
 
-    /// Returns how long the tasks had waited that this process made available. Tasks of a transaction
-    /// that was rolled back are rare and count too. Tasks that were claimed ahead do not count.
+    /// Returns how long the tasks had waited that this process made available. Tasks of a
+    /// transaction that was rolled back are rare and count too. Tasks that were claimed ahead do
+    /// not count.
     fn gate_waits(&self) -> GateWaits;
 
-    /// Returns how the verbs of this process were grouped into commits, or `None` where the database
-    /// groups them.
+    /// Returns how the verbs of this process were grouped into commits, or `None` where the
+    /// database groups them.
     fn commits(&self) -> Option<Commits> {
         None
     }

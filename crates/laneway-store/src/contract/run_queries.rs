@@ -17,16 +17,16 @@ use crate::model::{Attempt, ItemsAsked, RunFilter, RunHead, RunSummary, RunView,
 
 #[async_trait]
 pub trait RunQueries {
-    /// Finds a run by its id, by a unique beginning or end of it, or by `last`: the newest run that a
-    /// person or a program submitted, and no step, hook or trigger.
+    /// Finds a run by its id, by a unique beginning or end of it, or by `last`: the newest run that
+    /// a person or a program submitted, and no step, hook or trigger.
     async fn find_run(&self, name: &str) -> Result<RunId>;
 
     /// Returns runs, newest first.
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunSummary>>;
 
-    /// Returns the run that stands `count` places after `before` (or after the start) in that list, and
-    /// when it was submitted; `None` if the list is shorter. A caller that filters rare runs out of many
-    /// reads the list in such spans.
+    /// Returns the run that stands `count` places after `before` (or after the start) in that list,
+    /// and when it was submitted; `None` if the list is shorter. A caller that filters rare runs
+    /// out of many reads the list in such spans.
     async fn run_behind(
         &self,
         of: Option<String>,
@@ -37,8 +37,8 @@ pub trait RunQueries {
     /// Returns a run and its tasks, with the cause of every task that waits.
     async fn run(&self, run: RunId) -> Result<RunView>;
 
-    /// Returns items of a step in order, with the cause of those that wait. Reads no more than these, the
-    /// steps of the run, and what is live of it.
+    /// Returns items of a step in order, with the cause of those that wait. Reads no more than
+    /// these, the steps of the run, and what is live of it.
     async fn items(&self, run: RunId, asked: ItemsAsked) -> Result<Vec<TaskView>>;
 
     /// Returns the parts of a run that never change.
@@ -58,8 +58,8 @@ pub trait RunQueries {
     /// Returns the attempts of a step that have ended, and the one that runs, oldest first.
     async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>>;
 
-    /// Returns the warm containers that attempts of a task had, in order, as far back as pool events are
-    /// kept.
+    /// Returns the warm containers that attempts of a task had, in order, as far back as pool
+    /// events are kept.
     async fn taken(&self, run: RunId, step: &str) -> Result<Vec<ContainerTaken>>;
 
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>>;

@@ -13,12 +13,13 @@ use crate::model::{KeptPool, NewSession, Orders, Reaped, RemoteView, Renewed, Ta
 
 #[async_trait]
 pub trait Sessions {
-    /// Registers a session for a node. A local session stays alive until `retire` or until its process
-    /// dies. A remote session (`token`) stays alive only while it is renewed, on every database.
+    /// Registers a session for a node. A local session stays alive until `retire` or until its
+    /// process dies. A remote session (`token`) stays alive only while it is renewed, on every
+    /// database.
     async fn register(&self, node: NewSession) -> Result<SessionId>;
 
-    /// Renews the session's lease where it has one (`takes_lease`), records its counters, and returns
-    /// the claims it holds, so that the worker can recover a claim whose response was lost.
+    /// Renews the session's lease where it has one (`takes_lease`), records its counters, and
+    /// returns the claims it holds, so that the worker can recover a claim whose response was lost.
     ///
     /// # Errors
     /// `SessionOver` if its tasks were already reclaimed.
@@ -30,15 +31,15 @@ pub trait Sessions {
     /// `SessionOver` if its tasks were already reclaimed. Nothing that it writes counts any more.
     async fn orders(&self, session: SessionId) -> Result<Orders>;
 
-    /// Records whether the container engine of the session's node answers. From then on the node claims
-    /// container steps, or none. It keeps what it holds. Idempotent.
+    /// Records whether the container engine of the session's node answers. From then on the node
+    /// claims container steps, or none. It keeps what it holds. Idempotent.
     ///
     /// # Errors
     /// `SessionOver` if the session is over.
     async fn offer_containers(&self, session: SessionId, answers: bool) -> Result<()>;
 
-    /// Records what the warm containers of a session did, in this order. Ignored for a session that is
-    /// over.
+    /// Records what the warm containers of a session did, in this order. Ignored for a session that
+    /// is over.
     async fn tell_pools(&self, session: SessionId, facts: Vec<PoolFact>) -> Result<()>;
 
     /// Records which pools a session keeps, so that operators can send them requests. Ignored for a
@@ -51,9 +52,9 @@ pub trait Sessions {
     /// Returns the tasks of every session that is proven dead. Never touches a live one.
     async fn reap(&self) -> Result<Reaped>;
 
-    /// Kills the stopped process of a session that owns a canceled run, where processes share a host:
-    /// that process cannot act on the cancel itself. Returns whether it killed one. `reap` then returns
-    /// what the session held.
+    /// Kills the stopped process of a session that owns a canceled run, where processes share a
+    /// host: that process cannot act on the cancel itself. Returns whether it killed one. `reap`
+    /// then returns what the session held.
     async fn end_stopped(&self, _session: SessionId) -> Result<bool> {
         Ok(false)
     }
@@ -68,8 +69,8 @@ pub trait Sessions {
     /// processes can see whether its process lives.
     fn takes_lease(&self) -> bool;
 
-    /// Returns the file by which a session of this process renews its lease, where processes share a
-    /// host. A session whose file names an expiry loses its tasks if it is not renewed.
+    /// Returns the file by which a session of this process renews its lease, where processes share
+    /// a host. A session whose file names an expiry loses its tasks if it is not renewed.
     fn lease_file(&self, _session: SessionId) -> Option<Arc<LeaseFile>> {
         None
     }

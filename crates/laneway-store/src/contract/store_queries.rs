@@ -1,5 +1,5 @@
-//! Reads of everything that runs share: workflows, limits, locks, nodes, pools. Short, and never blocked
-//! by a writer.
+//! Reads of everything that runs share: workflows, limits, locks, nodes, pools. Short, and never
+//! blocked by a writer.
 
 use async_trait::async_trait;
 use laneway_core::gate::Gate;
@@ -17,20 +17,22 @@ pub trait StoreQueries {
     /// Returns the newest version of each name that was applied, by name, each with its newest run.
     async fn workflows(&self) -> Result<Vec<WorkflowView>>;
 
-    /// Returns the newest runs of workflows, up to `limit` of each, newest first, in the order of names.
+    /// Returns the newest runs of workflows, up to `limit` of each, newest first, in the order of
+    /// names.
     async fn outcomes(&self, workflows: Vec<String>, limit: usize) -> Result<Vec<RunOutcome>>;
 
     /// Returns the versions that were applied under a name, newest first, numbered below `below`.
     async fn versions(&self, workflow: &str, below: Option<u32>, limit: usize) -> Result<Vec<Definition>>;
 
-    /// Returns what starts under a name: the version applied last, or else the one run last, with its
-    /// directory.
+    /// Returns what starts under a name: the version applied last, or else the one run last, with
+    /// its directory.
     async fn latest(&self, workflow: &str) -> Result<Known>;
 
     /// Returns who paused a workflow and when, if it is paused.
     async fn paused(&self, workflow: &str) -> Result<Option<(String, Millis)>>;
 
-    /// Returns what runs, ended, failed and waits of late. Its cost is bounded whatever the store holds.
+    /// Returns what runs, ended, failed and waits of late. Its cost is bounded whatever the store
+    /// holds.
     async fn overview(&self) -> Result<Overview>;
 
     /// Returns all limits by name.
@@ -42,11 +44,12 @@ pub trait StoreQueries {
     /// Returns the locks that are held or waited for, by name. Its cost grows with the result only.
     async fn locks(&self, limit: usize) -> Result<Vec<String>>;
 
-    /// Returns up to `limit` keys of `order` with live tasks, by name, each with its first `each` tasks.
+    /// Returns up to `limit` keys of `order` with live tasks, by name, each with its first `each`
+    /// tasks.
     async fn order_lines(&self, limit: usize, each: usize) -> Result<Vec<OrderLine>>;
 
-    /// Counts the tasks that no worker has claimed, by the gate at which they wait. Those without a gate
-    /// wait for a worker alone.
+    /// Counts the tasks that no worker has claimed, by the gate at which they wait. Those without a
+    /// gate wait for a worker alone.
     async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>>;
 
     /// Counts the tasks that wait for a signal, a moment, a run or their items.
@@ -58,16 +61,16 @@ pub trait StoreQueries {
     /// Returns which nodes were lost, and how often.
     async fn losses(&self) -> Result<Losses>;
 
-    /// Returns events of shared nodes numbered above `after`, in order, up to the first unreadable one,
-    /// as `RunQueries::events_since`. `node` restricts it to one address.
+    /// Returns events of shared nodes numbered above `after`, in order, up to the first unreadable
+    /// one, as `RunQueries::events_since`. `node` restricts it to one address.
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>>;
 
-    /// Returns events of warm containers numbered above `after`, in order: the newest `POOL_EVENTS_KEPT`,
-    /// up to the first unreadable one. `node` restricts it to one address.
+    /// Returns events of warm containers numbered above `after`, in order: the newest
+    /// `POOL_EVENTS_KEPT`, up to the first unreadable one. `node` restricts it to one address.
     async fn pool_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<PoolEvent>>;
 
-    /// Returns the state of the warm containers of live nodes: the newest event of each, by node and
-    /// name, and the newest of each node about its host ports.
+    /// Returns the state of the warm containers of live nodes: the newest event of each, by node
+    /// and name, and the newest of each node about its host ports.
     async fn pool_containers(&self) -> Result<Vec<PoolEvent>>;
 
     /// Returns the pools of nodes by node and name, also those without a container.

@@ -1,8 +1,8 @@
-//! Runs that stay on one node, which owns them. A pinned run (`placement: pinned`) offers one task at a time to all
-//! nodes that can run the whole, until one of them has started a task. Any other run gets an owner when a step leaves
-//! files that are too large to follow it. The owner alone is offered everything else that it can run. When it is gone,
-//! a pinned run begins anew on another node, and the tasks of any other run are offered to all nodes again.
-//! docs/design/files.md.
+//! Runs that stay on one node, which owns them. A pinned run (`placement: pinned`) offers one task
+//! at a time to all nodes that can run the whole, until one of them has started a task. Any other
+//! run gets an owner when a step leaves files that are too large to follow it. The owner alone is
+//! offered everything else that it can run. When it is gone, a pinned run begins anew on another
+//! node, and the tasks of any other run are offered to all nodes again. docs/design/files.md.
 
 use std::sync::Arc;
 
@@ -39,8 +39,9 @@ impl<F: Facts> Keeper<F> {
 
     /// Returns the class under which a task is offered now.
     ///
-    /// The owner of a run that is not pinned is offered what it can run. A task that needs files which are on one node
-    /// alone is offered to it in any case: it fails there by name, instead of waiting for a node that cannot come.
+    /// The owner of a run that is not pinned is offered what it can run. A task that needs files
+    /// which are on one node alone is offered to it in any case: it fails there by name, instead of
+    /// waiting for a node that cannot come.
     pub(super) fn class_for(&mut self, position: Position) -> Result<i64, F::Error> {
         let class = self.task(position)?.class;
         let own_class = self.head.own_class;
@@ -65,7 +66,8 @@ impl<F: Facts> Keeper<F> {
             Placed::Spread => class == self.head.own_class,
             Placed::Pinned { .. } => self.run.owner.is_some(),
         };
-        // A session that has just become the owner is alive, and its row says so only behind this transaction.
+        // A session that has just become the owner is alive, and its row says so only behind this
+        // transaction.
         if is_owned && self.run.owner != self.was.owner {
             return Ok(true);
         }
@@ -81,8 +83,8 @@ impl<F: Facts> Keeper<F> {
         }
     }
 
-    /// A step has left files that only the node of this session has, and the run goes on there. A run that is bound
-    /// already stays where it is: then only the steps that need these files fail.
+    /// A step has left files that only the node of this session has, and the run goes on there. A
+    /// run that is bound already stays where it is: then only the steps that need these files fail.
     pub(super) fn bind_to_files(
         &mut self,
         session: SessionId,
@@ -98,7 +100,8 @@ impl<F: Facts> Keeper<F> {
         self.offer_again()
     }
 
-    /// The run was over and goes on: where the files are that count and are on one node alone, if that node is alive.
+    /// The run was over and goes on: where the files are that count and are on one node alone, if
+    /// that node is alive.
     pub(super) fn bind_again(&mut self) -> Result<(), F::Error> {
         if self.head.placed == Placed::Local || self.run.owner.is_some() {
             return Ok(());
@@ -133,7 +136,8 @@ impl<F: Facts> Keeper<F> {
         Ok(())
     }
 
-    /// Whether a task needs files that one node alone has. A task of a remote worker works with no files of its run.
+    /// Whether a task needs files that one node alone has. A task of a remote worker works with no
+    /// files of its run.
     fn needs_files_on_nodes(&mut self, position: Position) -> Result<bool, F::Error> {
         let head = Arc::clone(&self.head);
         if matches!(head.plan.step(position).action, Action::Queue { .. }) {

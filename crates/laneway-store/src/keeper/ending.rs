@@ -1,4 +1,5 @@
-//! How attempts end: the fence, the record, a retry or the end of the task, and the start that nobody has said yet.
+//! How attempts end: the fence, the record, a retry or the end of the task, and the start that
+//! nobody has said yet.
 
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ use crate::fence::{ClaimRef, Fate};
 use crate::layer::{LayerContent, NewLayer};
 use crate::model::{Finished, Outcome};
 
-/// Who says that a task has ended. Only what the holder itself said is repeated to it later; a claim that was
-/// ended in its place is lost to it.
+/// Who says that a task has ended. Only what the holder itself said is repeated to it later; a
+/// claim that was ended in its place is lost to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EndedBy {
     Holder { took_ms: u64 },
@@ -163,7 +164,8 @@ impl<F: Facts> Keeper<F> {
         let task = self.task(claim.position)?;
         let (retries, is_stopped) = (task.retries, task.stop.is_some());
         let step = self.step(claim.position);
-        // A closing run starts nothing but clean-up, and a retry is a start. So is one of what was asked to stop.
+        // A closing run starts nothing but clean-up, and a retry is a start. So is one of what was
+        // asked to stop.
         let (closing, is_cleaning_up) = (self.run.closing, self.is_cleaning_up());
         let is_clean_up =
             |closing: Closing| step.is_clean_up() && closing.lets_start(step.when, is_cleaning_up);
@@ -223,7 +225,8 @@ impl<F: Facts> Keeper<F> {
         }
     }
 
-    /// Keeps what an attempt changed in its view, with its end. Of a task that was canceled nothing counts.
+    /// Keeps what an attempt changed in its view, with its end. Of a task that was canceled nothing
+    /// counts.
     fn keep_layer(
         &mut self,
         claim: &ClaimRef,

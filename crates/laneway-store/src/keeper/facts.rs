@@ -1,5 +1,6 @@
-//! What the gate keeper asks of a store. Answers are as of the beginning of the transaction's work on the run: the
-//! keeper lays its own changes over them. The run is locked, so that nobody else can make them untrue.
+//! What the gate keeper asks of a store. Answers are as of the beginning of the transaction's work
+//! on the run: the keeper lays its own changes over them. The run is locked, so that nobody else
+//! can make them untrue.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ pub(crate) trait Facts {
 
     fn needs_set(&mut self, set: u32) -> Result<Counts, Self::Error>;
 
-    /// What will be asked soon. A store to which every question is a journey fetches it all at once.
+    /// What will be asked soon. A store to which every question is a journey fetches it all at
+    /// once.
     fn prepare(&mut self, tasks: &[Position], sets: &[u32]) -> Result<(), Self::Error>;
 
     /// How many tasks are available or running.
@@ -51,7 +53,8 @@ pub(crate) trait Facts {
     /// How many tasks of all runs hold a key. The key is locked until the transaction ends.
     fn holders(&mut self, key: &Key) -> Result<u32, Self::Error>;
 
-    /// How many tasks on an order's key have a smaller version and have yet to end, counted up to a number.
+    /// How many tasks on an order's key have a smaller version and have yet to end, counted up to a
+    /// number.
     fn smaller(&mut self, key: &str, version: &str, up_to: u32) -> Result<u32, Self::Error>;
 
     fn limit(&mut self, name: &str) -> Result<Option<Limit>, Self::Error>;

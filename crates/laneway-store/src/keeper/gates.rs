@@ -1,5 +1,5 @@
-//! A task that settles counts down, waiters are examined, and what `gate::judge` says is noted. Nothing else makes a
-//! task available.
+//! A task that settles counts down, waiters are examined, and what `gate::judge` says is noted.
+//! Nothing else makes a task available.
 
 use std::sync::Arc;
 
@@ -104,8 +104,8 @@ impl<F: Facts> Keeper<F> {
         self.sets.insert(set, (counts, true));
     }
 
-    /// Opens every gate that what happened has opened. First come those who waited for `max_parallel`, in
-    /// their order; only then may somebody new take a free place.
+    /// Opens every gate that what happened has opened. First come those who waited for
+    /// `max_parallel`, in their order; only then may somebody new take a free place.
     pub(super) fn pump(&mut self) -> Result<(), F::Error> {
         self.line_up()?;
         self.fill()?;
@@ -116,13 +116,14 @@ impl<F: Facts> Keeper<F> {
             while let Some(position) = self.to_examine.pop_front() {
                 self.examine(position)?;
             }
-            // What is parked may fail while it is looked at, and halt what was available: its place is free then.
+            // What is parked may fail while it is looked at, and halt what was available: its place
+            // is free then.
             if std::mem::take(&mut self.has_left) {
                 self.fill()?;
                 continue;
             }
-            // Those who wait in their group, or among the items of their step, come behind those who wait in the run, and may settle
-            // others in turn.
+            // Those who wait in their group, or among the items of their step, come behind those
+            // who wait in the run, and may settle others in turn.
             if self.roomy.is_empty() && self.roomy_steps.is_empty() {
                 return Ok(());
             }
@@ -131,8 +132,8 @@ impl<F: Facts> Keeper<F> {
         }
     }
 
-    /// Looks at those that keep their place in line as if the run had no place to spare: if nothing else is in their way, they
-    /// stand in line for one, and `fill` gives them out by rank.
+    /// Looks at those that keep their place in line as if the run had no place to spare: if nothing
+    /// else is in their way, they stand in line for one, and `fill` gives them out by rank.
     fn line_up(&mut self) -> Result<(), F::Error> {
         let lost = std::mem::take(&mut self.to_line_up);
         self.facts.prepare(&lost, &[])?;
@@ -145,7 +146,8 @@ impl<F: Facts> Keeper<F> {
     }
 
     fn fill(&mut self) -> Result<(), F::Error> {
-        // Whether anybody waits is asked first: to count who is live takes the longer, the more there are.
+        // Whether anybody waits is asked first: to count who is live takes the longer, the more
+        // there are.
         let is_over = self.is_canceling() && !self.is_cleaning_up();
         let is_open = self.run.status == RunStatus::Running && !self.is_paused() && !is_over;
         if !is_open || self.in_line(1)?.is_empty() {
@@ -159,14 +161,15 @@ impl<F: Facts> Keeper<F> {
             if next.is_empty() {
                 return Ok(());
             }
-            // Where those in front have to wait for something else, many behind them will have to as well: to look at so few
-            // at a time would take a long line for ever.
+            // Where those in front have to wait for something else, many behind them will have to
+            // as well: to look at so few at a time would take a long line for ever.
             look = next.len().saturating_mul(2);
             let mut is_all_taken = true;
             for position in next {
                 if self.head.has_keys(position) || self.head.placed != Placed::Local {
-                    // Beside its place in the run it needs a node, one in its group, and keys that others may hold. One that has to
-                    // wait for those leaves the line, and another one may have the place.
+                    // Beside its place in the run it needs a node, one in its group, and keys that
+                    // others may hold. One that has to wait for those leaves the line, and another
+                    // one may have the place.
                     self.examine(position)?;
                     is_all_taken &= self.task(position)?.status == TaskStatus::Available;
                 } else {
@@ -293,8 +296,8 @@ impl<F: Facts> Keeper<F> {
         self.is_leveled() || self.step(position).merges().is_some()
     }
 
-    /// What a step's `if` says. What cannot be evaluated opens: its holder evaluates it again and fails the attempt
-    /// with the reason in words, which a gate could not tell anybody.
+    /// What a step's `if` says. What cannot be evaluated opens: its holder evaluates it again and
+    /// fails the attempt with the reason in words, which a gate could not tell anybody.
     fn condition(&mut self, position: Position) -> Result<Option<bool>, F::Error> {
         let head = Arc::clone(&self.head);
         let step = head.plan.step(position);
@@ -311,8 +314,9 @@ impl<F: Facts> Keeper<F> {
         Ok(condition.holds(&scope).ok())
     }
 
-    /// The moment before which a step does not start. Depends on its document and on how its needs have
-    /// ended, and on nothing that changes later: a lost or retried task does not wait a second time.
+    /// The moment before which a step does not start. Depends on its document and on how its needs
+    /// have ended, and on nothing that changes later: a lost or retried task does not wait a second
+    /// time.
     fn not_before(&mut self, position: Position) -> Result<Option<Millis>, F::Error> {
         let head = Arc::clone(&self.head);
         // Items start with their step.
@@ -348,7 +352,8 @@ impl<F: Facts> Keeper<F> {
         Ok(scope(&head, seen)?)
     }
 
-    /// Notes which gate it waits for, and where in that line; the full cause is computed when it is read.
+    /// Notes which gate it waits for, and where in that line; the full cause is computed when it is
+    /// read.
     fn close_gate(&mut self, position: Position, wait: Wait<'_>, class: i64) -> Result<(), F::Error> {
         let key = wait.key.map(|key| waiting_key(wait.gate, key));
         let task = self.task(position)?;
@@ -411,7 +416,8 @@ impl<F: Facts> Keeper<F> {
     /// A task is through its gates: how long it stood at the last of them is known now.
     pub(super) fn note_wait(&mut self, position: Position) -> Result<(), F::Error> {
         let task = self.task(position)?;
-        // A lost task keeps the rank from before its execution: how long it waits now cannot be told from that.
+        // A lost task keeps the rank from before its execution: how long it waits now cannot be
+        // told from that.
         if task.reason == Some(Reason::Lost) {
             return Ok(());
         }

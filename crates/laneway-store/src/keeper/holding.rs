@@ -1,5 +1,5 @@
-//! What the holders of claims say before their end, and who a run belongs to: `start`, `give_back`, `adopt`, and a
-//! claim that is lost with its session.
+//! What the holders of claims say before their end, and who a run belongs to: `start`, `give_back`,
+//! `adopt`, and a claim that is lost with its session.
 
 use std::sync::Arc;
 
@@ -87,17 +87,20 @@ impl<F: Facts> Keeper<F> {
         Ok(())
     }
 
-    /// A task that was claimed ahead has its place now: the history hears of that before it hears of the claim.
+    /// A task that was claimed ahead has its place now: the history hears of that before it hears
+    /// of the claim.
     pub(super) fn admit(&mut self, position: Position) {
         self.append(TaskAvailable { step: self.name(position) });
     }
 
-    /// A claim that was never started returns to the line. It keeps its rank, so it is next again; one that was claimed
-    /// ahead waits for its place as before. In a paused run it waits until that goes on, in one that is closing it ends.
-    /// A task with rates did not start in time, and takes new passages.
+    /// A claim that was never started returns to the line. It keeps its rank, so it is next again;
+    /// one that was claimed ahead waits for its place as before. In a paused run it waits until
+    /// that goes on, in one that is closing it ends. A task with rates did not start in time, and
+    /// takes new passages.
     ///
-    /// Its holder knows that nothing was executed: the claim was no attempt, and the next one has its number. Of one that is
-    /// taken back in place of its holder that is not known: it spends a number, and leaves a record.
+    /// Its holder knows that nothing was executed: the claim was no attempt, and the next one has
+    /// its number. Of one that is taken back in place of its holder that is not known: it spends a
+    /// number, and leaves a record.
     pub(crate) fn give_back(&mut self, claim: &ClaimRef, by: GivenBackBy) -> Result<Fate, F::Error> {
         let task = self.task(claim.position)?;
         if !task.is_held_by(claim) || task.started_at.is_some() {
@@ -139,7 +142,8 @@ impl<F: Facts> Keeper<F> {
         let step = self.name(claim.position);
         match by {
             GivenBackBy::Other => self.append(TaskReturned { step, attempt: Some(claim.attempt) }),
-            // A claim appends nothing, and neither does its return, unless the task is seen to wait again.
+            // A claim appends nothing, and neither does its return, unless the task is seen to wait
+            // again.
             GivenBackBy::Holder if withdrawn.is_some() && !is_ahead => {
                 self.append(TaskReturned { step, attempt: None });
             }
@@ -160,9 +164,10 @@ impl<F: Facts> Keeper<F> {
         Ok(Fate::Recorded)
     }
 
-    /// One claim of a dead session. Whether it ever started does not matter: nobody can know that it did not. It comes
-    /// back at most `max_lost` times: a step that kills its node must not do so for ever. A callback kills no node, and
-    /// `laneway run` does not wait for one that hangs: only its retries end it.
+    /// One claim of a dead session. Whether it ever started does not matter: nobody can know that
+    /// it did not. It comes back at most `max_lost` times: a step that kills its node must not do
+    /// so for ever. A callback kills no node, and `laneway run` does not wait for one that hangs:
+    /// only its retries end it.
     pub(crate) fn lose(&mut self, claim: &ClaimRef, node: &str, max_lost: u32) -> Result<(), F::Error> {
         let task = self.task(claim.position)?;
         let (lost, stop) = (task.lost, task.stop);

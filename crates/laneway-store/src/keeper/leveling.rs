@@ -1,5 +1,6 @@
-//! Runs that go level by level. The first step of a level, by name, is offered; who takes it takes all of them, and says how all
-//! of them ended in one go. What `core/level.rs` makes of that is committed with the ends. docs/design/levels.md.
+//! Runs that go level by level. The first step of a level, by name, is offered; who takes it takes
+//! all of them, and says how all of them ended in one go. What `core/level.rs` makes of that is
+//! committed with the ends. docs/design/levels.md.
 
 use std::sync::Arc;
 
@@ -50,7 +51,8 @@ impl<F: Facts> Keeper<F> {
         self.run.levels.as_ref().map_or(0, |cursor| cursor.level)
     }
 
-    /// What follows from a change: the level that is next is offered, and those of which all has ended are committed.
+    /// What follows from a change: the level that is next is offered, and those of which all has
+    /// ended are committed.
     pub(super) fn pump_levels(&mut self) -> Result<(), F::Error> {
         // Of a run that is closing nothing is offered; what came back meanwhile ends.
         let waiting: Vec<Position> = self.to_examine.drain(..).collect();
@@ -86,7 +88,8 @@ impl<F: Facts> Keeper<F> {
         Ok(())
     }
 
-    /// Offers the first of a level's steps that have not ended, or parks those that wait. Says whether there are none.
+    /// Offers the first of a level's steps that have not ended, or parks those that wait. Says
+    /// whether there are none.
     fn is_over(&mut self, steps: &[Position], is_wait: bool) -> Result<bool, F::Error> {
         let mut is_led = false;
         for position in steps {
@@ -177,8 +180,9 @@ impl<F: Facts> Keeper<F> {
         Ok(level::checkpoint(before, level, results))
     }
 
-    /// The holder of a level's first task takes all of it, and says that all of it has started. Gives what it holds, by name;
-    /// nothing where the claim is lost. In a run that was paused meanwhile it goes back.
+    /// The holder of a level's first task takes all of it, and says that all of it has started.
+    /// Gives what it holds, by name; nothing where the claim is lost. In a run that was paused
+    /// meanwhile it goes back.
     pub(crate) fn claim_level(&mut self, claim: &ClaimRef) -> Result<Vec<ClaimRef>, F::Error> {
         let task = self.task(claim.position)?;
         if !task.is_held_by(claim) {
@@ -249,7 +253,8 @@ impl<F: Facts> Keeper<F> {
         Ok(Some(ClaimRef { position, attempt, generation, ..*with }))
     }
 
-    /// The holder of a level says how all of it ended. It counts as one: after a failure nothing of it does but that.
+    /// The holder of a level says how all of it ended. It counts as one: after a failure nothing of
+    /// it does but that.
     pub(crate) fn finish_level(&mut self, finished: &[&Finished]) -> Result<Vec<Fate>, F::Error> {
         let mut fates = Vec::with_capacity(finished.len());
         for one in finished {
@@ -268,7 +273,8 @@ impl<F: Facts> Keeper<F> {
             && finished.iter().all(|one| !matches!(one.outcome, Outcome::Failed { .. }))
             && finished.iter().any(|one| matches!(one.outcome, Outcome::Canceled { .. }));
         if is_lost || is_cut {
-            // Nobody takes single tasks of a level away. Whatever did, what is left of it is done anew together with the rest.
+            // Nobody takes single tasks of a level away. Whatever did, what is left of it is done
+            // anew together with the rest.
             for one in &finished {
                 let node = self.facts.node(one.claim.session)?.unwrap_or_else(|| Arc::from(""));
                 self.lose_for_another_try(&one.claim, &node)?;
@@ -319,12 +325,14 @@ impl<F: Facts> Keeper<F> {
         Ok(level)
     }
 
-    /// Somebody holds the run up, or lets it go on to its end: it is done with going level by level.
+    /// Somebody holds the run up, or lets it go on to its end: it is done with going level by
+    /// level.
     pub(super) fn stop_advancing(&mut self) -> bool {
         self.run.levels.as_mut().is_some_and(|cursor| cursor.until.take().is_some())
     }
 
-    /// Some tasks are pending again: the run goes on at the first level that has one. Gives that level.
+    /// Some tasks are pending again: the run goes on at the first level that has one. Gives that
+    /// level.
     pub(super) fn reopen_levels(&mut self, again: &[Position]) -> Result<Option<u32>, F::Error> {
         if !self.is_leveled() {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! The gate keeper: one run inside one transaction. What happened to its tasks goes in, everything that follows
-//! comes out as rows and events to be written. Pure, and the same for both databases.
+//! The gate keeper: one run inside one transaction. What happened to its tasks goes in, everything
+//! that follows comes out as rows and events to be written. Pure, and the same for both databases.
 //!
 //! ```text
 //!   settle(task) ─▶ needs sets count down ─▶ waiters to examine ─▶ judge ─▶ promote | close | skip
@@ -77,18 +77,21 @@ pub(crate) struct Keeper<F> {
     waits: Vec<(Gate, Duration)>,
     /// Keys that others have let go of in this transaction, and that are yet to be handed on.
     promised: BTreeSet<Key>,
-    /// Who was live before this transaction, once somebody asked, and by how many that has changed since.
+    /// Who was live before this transaction, once somebody asked, and by how many that has changed
+    /// since.
     live: Option<u32>,
     live_since: i64,
     /// Pending tasks whose gates may have changed.
     to_examine: VecDeque<Position>,
-    /// Those of them that keep their place in line: looked at before a free place is given to anybody.
+    /// Those of them that keep their place in line: looked at before a free place is given to
+    /// anybody.
     to_line_up: Vec<Position>,
     /// One of these is being looked at.
     is_lining_up: bool,
     /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
     may_fill: bool,
-    /// Whether a task has left its place, or an item has come into the line, since that was last looked at.
+    /// Whether a task has left its place, or an item has come into the line, since that was last
+    /// looked at.
     has_left: bool,
     /// How a step of the level that is next is being looked at, of a run that goes level by level.
     look: Option<leveling::Look>,
@@ -232,7 +235,8 @@ impl<F: Facts> Keeper<F> {
             (false, true) => self.live_since += 1,
             (true, true) | (false, false) => {}
         }
-        // An item is parked while the run goes on that it has started: so many of them as may run at once.
+        // An item is parked while the run goes on that it has started: so many of them as may run
+        // at once.
         let holds = |status: TaskStatus| status.is_live() || status == TaskStatus::Parked;
         match (holds(was), holds(status)) {
             (true, false) => {
@@ -267,7 +271,8 @@ impl<F: Facts> Keeper<F> {
         self.to_examine.push_back(position);
     }
 
-    /// A task that has a rank from before stands in line by that, before a free place of its run goes to the first.
+    /// A task that has a rank from before stands in line by that, before a free place of its run
+    /// goes to the first.
     pub(crate) fn line_up_later(&mut self, position: Position) {
         // Steps of a level stand in no line of their own.
         if self.is_leveled() {
@@ -343,8 +348,8 @@ impl<F: Facts> Keeper<F> {
             self.run.deadline_at = None;
         }
         let has_time = !self.is_canceling() || self.run.deadline_at.is_some();
-        // The hooks of a local run are its owner's as long as that lives, which is known by this. It lets go when it has
-        // seen to them (`settle`), or with its end.
+        // The hooks of a local run are its owner's as long as that lives, which is known by this.
+        // It lets go when it has seen to them (`settle`), or with its end.
         let owes_hooks = self.head.placed == Placed::Local
             && has_time
             && hook::ends(&self.head.plan.workflow).contains(&self.run.status);
@@ -362,7 +367,8 @@ impl<F: Facts> Keeper<F> {
         }
         let stored = self.facts.failures()?;
         let mut count = stored.as_ref().map_or(0, |failures| failures.count);
-        // One that a person let pass failed no more. Whoever does that has looked at every task of the run.
+        // One that a person let pass failed no more. Whoever does that has looked at every task of
+        // the run.
         let has_failed = |failures: &Failures| {
             self.tasks.get(&failures.position).is_none_or(|kept| kept.row.status == TaskStatus::Failed)
         };

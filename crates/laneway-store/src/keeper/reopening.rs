@@ -1,4 +1,5 @@
-//! An ended run goes on: `retry` and `skip`. People do this rarely, so the countdowns are simply made anew.
+//! An ended run goes on: `retry` and `skip`. People do this rarely, so the countdowns are simply
+//! made anew.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::error::Error;
 use crate::model::Reopen;
 
 impl<F: Facts> Keeper<F> {
-    /// Runs what did not succeed, or `from`, and everything behind it, again. Gives the names of those steps.
-    /// `pause` is that of its workflow.
+    /// Runs what did not succeed, or `from`, and everything behind it, again. Gives the names of
+    /// those steps. `pause` is that of its workflow.
     pub(crate) fn retry(
         &mut self,
         Reopen { from, seen }: Reopen<'_>,
@@ -33,8 +34,8 @@ impl<F: Facts> Keeper<F> {
                 let from = self.find_known(step)?;
                 let mut first = vec![from];
                 first.extend(self.failed_beside(from));
-                // Branches beside it that were halted or canceled with the run are not left hanging; and no level counts in which
-                // something failed.
+                // Branches beside it that were halted or canceled with the run are not left
+                // hanging; and no level counts in which something failed.
                 let is_leveled = self.is_leveled();
                 let falls = |task: &TaskRow| {
                     fell_with_the_run(task) || is_leveled && settled(task) == Some(Settled::Failed)
@@ -53,8 +54,8 @@ impl<F: Facts> Keeper<F> {
         self.reopen(again, (Reopening::Retry, anew, None), by, pause)
     }
 
-    /// Marks a failed step as passed by a person; what was skipped because of it runs, and everything behind that.
-    /// A canceled run stays canceled: only a retry brings it back.
+    /// Marks a failed step as passed by a person; what was skipped because of it runs, and
+    /// everything behind that. A canceled run stays canceled: only a retry brings it back.
     pub(crate) fn skip_by_person(
         &mut self,
         step: &str,
@@ -112,7 +113,8 @@ impl<F: Facts> Keeper<F> {
         wanted.map(|(position, _)| *position).collect()
     }
 
-    /// The same, without items of steps that count as succeeded: what became of these is settled with their step.
+    /// The same, without items of steps that count as succeeded: what became of these is settled
+    /// with their step.
     fn open_positions(&self, wanted: impl Fn(&TaskRow) -> bool) -> Vec<Position> {
         let is_over = |step: Position| {
             let step = self.tasks.get(&step);
@@ -123,7 +125,8 @@ impl<F: Facts> Keeper<F> {
         positions
     }
 
-    /// Items of the same step that failed, where one failure ends the others: no item would get far without them.
+    /// Items of the same step that failed, where one failure ends the others: no item would get far
+    /// without them.
     fn failed_beside(&self, position: Position) -> Vec<Position> {
         let step = self.plan().item(position).map(|(step, _)| step).filter(|step| self.is_fail_fast(*step));
         let items = step.map_or(0..0, |step| self.plan().items_of(step));
@@ -131,8 +134,9 @@ impl<F: Facts> Keeper<F> {
         self.tasks.range(items).filter(failed).map(|(position, _)| *position).collect()
     }
 
-    /// What fell with the run. Not the items that `fail_fast` ended: these fell with their step, and stay as they are while one of its
-    /// items has failed that neither falls nor is among `others`.
+    /// What fell with the run. Not the items that `fail_fast` ended: these fell with their step,
+    /// and stay as they are while one of its items has failed that neither falls nor is among
+    /// `others`.
     fn fallen(&self, falls: impl Fn(&TaskRow) -> bool, others: &[Position]) -> Vec<Position> {
         let stays_failed = |(position, kept): (&Position, &Kept)| {
             let has_failed = settled(&kept.row) == Some(Settled::Failed);
@@ -155,8 +159,8 @@ impl<F: Facts> Keeper<F> {
         all
     }
 
-    /// Steps of these whose items run again as far as they are among these, and those whose list is made anew: what it is made of
-    /// may change, or somebody wants all of it again.
+    /// Steps of these whose items run again as far as they are among these, and those whose list is
+    /// made anew: what it is made of may change, or somebody wants all of it again.
     fn growing(
         &mut self,
         again: &BTreeSet<Position>,
@@ -177,8 +181,9 @@ impl<F: Facts> Keeper<F> {
         Ok((resumed, removed))
     }
 
-    /// Tasks of these that go on with the run that they had started: what did not succeed of it runs again, and no more. Not where
-    /// what it is given may change, or somebody wants all of it again.
+    /// Tasks of these that go on with the run that they had started: what did not succeed of it
+    /// runs again, and no more. Not where what it is given may change, or somebody wants all of it
+    /// again.
     fn with_child(
         &mut self,
         again: &BTreeSet<Position>,

@@ -1,5 +1,5 @@
-//! The rows of a run as the gate keeper sees them, and what it made of them. A store reads the first and writes the
-//! second; neither knows of a database.
+//! The rows of a run as the gate keeper sees them, and what it made of them. A store reads the
+//! first and writes the second; neither knows of a database.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -70,8 +70,9 @@ pub(crate) fn read_pauses(text: &str) -> Option<Vec<Pause>> {
     stored.into_iter().map(one).collect()
 }
 
-/// What a list says of a run beside its state: why it is being brought to its end, and what keeps it paused. Nothing of one that has
-/// ended, and nothing of what cannot be read: `laneway doctor` tells of that, and one row must not hide the others.
+/// What a list says of a run beside its state: why it is being brought to its end, and what keeps
+/// it paused. Nothing of one that has ended, and nothing of what cannot be read: `laneway doctor`
+/// tells of that, and one row must not hide the others.
 pub(crate) fn under_way(
     status: Option<RunStatus>,
     closing: Option<&str>,
@@ -213,7 +214,8 @@ impl TaskRow {
         }
     }
 
-    /// When a parked one is to be looked at, if nobody signals it before. Stored beside `wait`, for the index.
+    /// When a parked one is to be looked at, if nobody signals it before. Stored beside `wait`, for
+    /// the index.
     pub(crate) fn due_at(&self) -> Option<Millis> {
         // One that is asked to end has been looked at.
         let is_open = self.status == TaskStatus::Parked && self.stop.is_none();
@@ -262,7 +264,8 @@ pub(crate) struct Fence {
 pub(crate) struct Record {
     pub(crate) claim: ClaimRef,
     pub(crate) node: Arc<str>,
-    /// succeeded, failed, canceled, lost or returned: the last of a claim that somebody else than its holder took back.
+    /// succeeded, failed, canceled, lost or returned: the last of a claim that somebody else than
+    /// its holder took back.
     pub(crate) outcome: &'static str,
     pub(crate) reason: Option<Reason>,
     pub(crate) detail: Option<String>,
@@ -336,9 +339,11 @@ pub(crate) struct Changes {
     pub(crate) bound: Option<Option<SessionId>>,
     /// Items that are yet to be tasks, by step and number: to be kept, or to be forgotten.
     pub(crate) batches: BTreeMap<(Position, u32), Option<String>>,
-    /// Steps of which everything that is stored about items goes, before anything is written; and where those stand.
+    /// Steps of which everything that is stored about items goes, before anything is written; and
+    /// where those stand.
     pub(crate) removed: Vec<(Position, Range<Position>)>,
-    /// Steps that have items in the places of such, and where those stand: once they are written, they take up what was laid by.
+    /// Steps that have items in the places of such, and where those stand: once they are written,
+    /// they take up what was laid by.
     pub(crate) regrown: Vec<(Position, Range<Position>)>,
     /// Runs that are to be started, or are so no more, by the task that waits for them.
     pub(crate) wanted: BTreeMap<Position, Option<Wanted>>,

@@ -141,7 +141,8 @@ pub struct Claim {
     pub head: Arc<RunHead>,
     /// When the passages of its rates expire. A worker that reaches the task later gives it back.
     pub start_by: Option<Instant>,
-    /// Whether it was offered to the owner of its run alone. The store then counts no room in pools.
+    /// Whether it was offered to the owner of its run alone. The store then counts no room in
+    /// pools.
     pub is_bound: bool,
 }
 

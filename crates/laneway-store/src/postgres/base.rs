@@ -1,5 +1,6 @@
-//! What every verb stands on: connections, the clock, what is kept on the shelf, and hints. Owns how a verb is said: in one
-//! transaction, again where two got in each other's way, and without a run of which something cannot be read.
+//! What every verb stands on: connections, the clock, what is kept on the shelf, and hints. Owns
+//! how a verb is said: in one transaction, again where two got in each other's way, and without a
+//! run of which something cannot be read.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -178,7 +179,8 @@ impl Base {
                 let (what, why) = failure.blame();
                 return Err(Error::SetAside { run: name_of(*no, *run), what, why });
             }
-            // A row of one run is in the way of what was written for many: run by run it shows whose.
+            // A row of one run is in the way of what was written for many: run by run it shows
+            // whose.
             if failure.is_about_a_value() && !is_apart {
                 is_apart = true;
                 continue;
@@ -241,7 +243,8 @@ fn collision_delay(tries: u32) -> Duration {
     most.mul_f64(f64::from(part + 1) / 256.0)
 }
 
-/// Sets a run aside of which something cannot be read, in a transaction of its own. Says whether it is new there.
+/// Sets a run aside of which something cannot be read, in a transaction of its own. Says whether it
+/// is new there.
 pub(super) async fn set_aside(
     link: &Link,
     now: Option<i64>,

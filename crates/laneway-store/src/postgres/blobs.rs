@@ -1,7 +1,8 @@
-//! Bytes on Postgres: blobs in chunks, and logs as compressed chunks by claim, since no node can read another's files.
+//! Bytes on Postgres: blobs in chunks, and logs as compressed chunks by claim, since no node can
+//! read another's files.
 //!
-//! LZ4, because a node compresses what all of its steps print while they run: it costs a few milliseconds a megabyte, halves
-//! text or better, and is pure Rust.
+//! LZ4, because a node compresses what all of its steps print while they run: it costs a few
+//! milliseconds a megabyte, halves text or better, and is pure Rust.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
@@ -114,8 +115,8 @@ pub(super) async fn keep_blob(base: &Base, hash: &ContentHash, bytes: &[u8]) -> 
     Ok(())
 }
 
-/// Some chunks with each transaction, and last the word that it is whole. `false` if it was swept meanwhile, for which it must
-/// have taken a day.
+/// Some chunks with each transaction, and last the word that it is whole. `false` if it was swept
+/// meanwhile, for which it must have taken a day.
 async fn bring(base: &Base, hash: &ContentHash, bytes: &[u8]) -> Result<bool> {
     let hash = hash.as_str();
     let lately = i64::try_from(TOUCH_AFTER.as_millis()).unwrap_or(i64::MAX);
@@ -235,8 +236,8 @@ pub(super) async fn artifacts(link: &Link, head: &Head) -> Done<Vec<ArtifactView
     rows.iter().map(view).collect()
 }
 
-/// Pieces of however many logs, as one statement. It is not waited for the disk: the end of an attempt, which is, comes
-/// behind it and brings it along.
+/// Pieces of however many logs, as one statement. It is not waited for the disk: the end of an
+/// attempt, which is, comes behind it and brings it along.
 pub(super) async fn keep_logs(shelf: &Shelf, link: &Link, _: Terms, pieces: &[LogPiece]) -> Done<Vec<Fate>> {
     let mut numbers = HashMap::new();
     for piece in pieces {
@@ -305,7 +306,8 @@ impl Rows {
     }
 }
 
-/// A range of a log, up to the first gap: a piece that is missing would shift what stands behind it.
+/// A range of a log, up to the first gap: a piece that is missing would shift what stands behind
+/// it.
 pub(super) async fn read_log(
     shelf: &Shelf,
     link: &Link,

@@ -1,9 +1,9 @@
-//! Connections: what each of them is told at its start, the pool, and a first look that says in clear words what is not
-//! as it must be.
+//! Connections: what each of them is told at its start, the pool, and a first look that says in
+//! clear words what is not as it must be.
 //!
-//! Timeouts are given along with the start of a connection. A pooler in front of the server that hands out connections
-//! by the transaction refuses that, or drops it in silence; either way the first look notices, and the store keeps to
-//! what such a pooler can do (`link.rs`).
+//! Timeouts are given along with the start of a connection. A pooler in front of the server that
+//! hands out connections by the transaction refuses that, or drops it in silence; either way the
+//! first look notices, and the store keeps to what such a pooler can do (`link.rs`).
 
 use std::time::Duration;
 
@@ -27,19 +27,21 @@ use crate::{Open, SchemaChange};
 /// The oldest server that is tested with.
 const OLDEST: u32 = 15;
 
-/// Connections of one process. Verbs are short; more of them would only wait for each other in the database.
+/// Connections of one process. Verbs are short; more of them would only wait for each other in the
+/// database.
 const CONNECTIONS: usize = 16;
 
 /// How long a verb waits for a connection before it says so.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What every connection of ours is told at its start. A statement that takes half a minute is one that hangs. A node
-/// that freezes in the middle of a transaction, or vanishes without a word, holds the locks of runs and keys: three
-/// seconds at most. A transaction that was ended for that runs again (`fault.rs`). Every statement has its index; a planner
-/// that does not know yet how a table has grown since it was empty would read all of it instead, and once a plan is kept
-/// it stays. Plans are kept from the start: to plan anew takes longer than most statements take. `laneway.session` is nobody's
-/// setting: where it cannot be read back, somebody stands between us and the server. The same stands in
-/// `begin_read_shared` and `begin_write_shared`.
+/// What every connection of ours is told at its start. A statement that takes half a minute is one
+/// that hangs. A node that freezes in the middle of a transaction, or vanishes without a word,
+/// holds the locks of runs and keys: three seconds at most. A transaction that was ended for that
+/// runs again (`fault.rs`). Every statement has its index; a planner that does not know yet how a
+/// table has grown since it was empty would read all of it instead, and once a plan is kept it
+/// stays. Plans are kept from the start: to plan anew takes longer than most statements take.
+/// `laneway.session` is nobody's setting: where it cannot be read back, somebody stands between us
+/// and the server. The same stands in `begin_read_shared` and `begin_write_shared`.
 const OPTIONS: &str = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=3s \
     -c tcp_user_timeout=10s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3 \
     -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
@@ -173,8 +175,8 @@ impl Target {
         Ok(client)
     }
 
-    /// The connection that listens, which an operator can tell from the others. What it says itself are hints, which
-    /// need not be on disk.
+    /// The connection that listens, which an operator can tell from the others. What it says itself
+    /// are hints, which need not be on disk.
     pub(super) async fn dial_to_listen(&self, store: &str) -> Result<(Client, Line), tokio_postgres::Error> {
         let mut config = self.config.clone();
         config.application_name(format!("laneway listen {store}"));
@@ -191,7 +193,8 @@ impl Target {
         let manager = Manager::from_config(self.config.clone(), self.tls.0.clone(), recycling);
         Pool::builder(manager)
             .max_size(CONNECTIONS)
-            // The one that was used last has everything prepared, and its process on the server is warm.
+            // The one that was used last has everything prepared, and its process on the server is
+            // warm.
             .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(PATIENCE))
@@ -220,7 +223,8 @@ pub(super) async fn take(pool: &Pool, address: &Address) -> Result<Object, Failu
     })
 }
 
-/// PgBouncer and its like: what is asked for at the start of a connection would be lost with the transaction.
+/// PgBouncer and its like: what is asked for at the start of a connection would be lost with the
+/// transaction.
 fn has_refused_options(error: &tokio_postgres::Error) -> bool {
     let said = fault::words(error).to_ascii_lowercase();
     error.as_db_error().is_some() && said.contains("startup parameter") || said.contains("startup option")

@@ -1,6 +1,6 @@
-//! What is wrong with a store, in words, with what to do about it: rows that belong to nobody, each run against its own
-//! history, what is set aside, sessions whose lease has ended. The server has its own tools for its files.
-//! It only looks; `release` is the one who changes something.
+//! What is wrong with a store, in words, with what to do about it: rows that belong to nobody, each
+//! run against its own history, what is set aside, sessions whose lease has ended. The server has
+//! its own tools for its files. It only looks; `release` is the one who changes something.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -263,7 +263,8 @@ fn silent((id, node, pid): (&str, &str, i64), held: i64, silence: Duration, ttl:
     problem(About::Session, format!("session {id} on {node}"), what, &advice)
 }
 
-/// Sets a run aside of which something does not fit, though nobody has stumbled over it: a history that does not tell the state.
+/// Sets a run aside of which something does not fit, though nobody has stumbled over it: a history
+/// that does not tell the state.
 pub(super) async fn set_aside_if_unfit(link: &Link, terms: Terms, run: RunId) -> Done<Option<String>> {
     let found = link.row(sql!("run_no", TEXT), &[&run.to_string()]).await?;
     let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
@@ -283,8 +284,8 @@ pub(super) async fn set_aside_if_unfit(link: &Link, terms: Terms, run: RunId) ->
     Ok(told)
 }
 
-/// Takes a run out of the quarantine, if everything of it can be read. What was running when its node died comes
-/// back as lost, as it would have then.
+/// Takes a run out of the quarantine, if everything of it can be read. What was running when its
+/// node died comes back as lost, as it would have then.
 pub(super) async fn release(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<()> {
     let found = link.row(sql!("run_no", TEXT), &[&run.to_string()]).await?;
     let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;

@@ -1,5 +1,6 @@
-//! `begin_effect`, `commit_effect`, `settle_effect`: the run is locked, then its record of the effect is read, then the gate keeper
-//! decides, and record and event are written in one flight with their COMMIT. Three round trips, for what is rare.
+//! `begin_effect`, `commit_effect`, `settle_effect`: the run is locked, then its record of the
+//! effect is read, then the gate keeper decides, and record and event are written in one flight
+//! with their COMMIT. Three round trips, for what is rare.
 
 use std::sync::Arc;
 
@@ -235,7 +236,8 @@ fn job(head: &Arc<Head>, claim: &ClaimRef) -> Job {
     Job { seed, head: Arc::clone(head) }
 }
 
-/// Begins the transaction and locks the run; behind the lock, the record as it is, and whether a session is alive.
+/// Begins the transaction and locks the run; behind the lock, the record as it is, and whether a
+/// session is alive.
 async fn open(
     link: &Link,
     terms: Terms,

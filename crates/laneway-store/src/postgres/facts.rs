@@ -1,6 +1,7 @@
-//! What is known of a run while the gate keeper works on it. Every question to this database is a journey, so the keeper
-//! is answered from here; what it asks for and is not here is noted, fetched with everything else that is missing, and
-//! the keeper begins anew. It is pure, so that this is safe, and most verbs know beforehand what it will ask.
+//! What is known of a run while the gate keeper works on it. Every question to this database is a
+//! journey, so the keeper is answered from here; what it asks for and is not here is noted, fetched
+//! with everything else that is missing, and the keeper begins anew. It is pure, so that this is
+//! safe, and most verbs know beforehand what it will ask.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -122,7 +123,8 @@ impl Missing {
         missing
     }
 
-    /// What the end of items of a step will most likely lead to. When the next are added is told by their countdown.
+    /// What the end of items of a step will most likely lead to. When the next are added is told by
+    /// their countdown.
     fn add_item(&mut self, plan: &Plan, step: Position, ended: usize) {
         self.sets.extend(plan.items_set(step));
         let is_bounded = plan.step(step).for_each.as_ref().is_some_and(|each| each.max_parallel.is_some());
@@ -132,8 +134,8 @@ impl Missing {
         }
     }
 
-    /// The same, in a run in which all may run at once: to count who is live takes the longer, the more there are, and nobody
-    /// there waits for a place.
+    /// The same, in a run in which all may run at once: to count who is live takes the longer, the
+    /// more there are, and nobody there waits for a place.
     pub(super) fn for_ends_of<'c>(head: &RunHead, claims: impl Iterator<Item = &'c ClaimRef>) -> Self {
         let mut missing = Self::for_ends(&head.plan, claims);
         for position in std::mem::take(&mut missing.likely_next) {

@@ -54,7 +54,8 @@ impl From<tokio_postgres::Error> for Failure {
 pub(super) enum Reach {
     /// It is about what was asked, or about what is stored: to ask again gives the same answer.
     Verb,
-    /// Two got in each other's way, and the database gave up one of them: it was taken back, and is said again at once.
+    /// Two got in each other's way, and the database gave up one of them: it was taken back, and is
+    /// said again at once.
     Again,
     /// The line is broken. Nothing was kept: COMMIT had not been sent.
     Line,
@@ -69,7 +70,8 @@ impl From<Illegal> for Failure {
 }
 
 impl Failure {
-    /// Says whose row it was, if what was found there is to blame: neither the line, nor what somebody asked for.
+    /// Says whose row it was, if what was found there is to blame: neither the line, nor what
+    /// somebody asked for.
     pub(super) fn about(self, no: i64, run: impl Into<Option<RunId>>) -> Self {
         if self.is_about_a_value() {
             Self::Blamed { no, run: run.into(), failure: Box::new(self) }
@@ -152,7 +154,8 @@ impl Failure {
 
 fn is_collision(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
-        // A division by zero is how a statement of ours says that a row is not as it was seen (`task_save`).
+        // A division by zero is how a statement of ours says that a row is not as it was seen
+        // (`task_save`).
         *code == SqlState::T_R_SERIALIZATION_FAILURE
             || *code == SqlState::T_R_DEADLOCK_DETECTED
             || *code == SqlState::DIVISION_BY_ZERO

@@ -1,5 +1,5 @@
-//! Layers of attempts, on Postgres: written with the end of a task, read by who makes a view of what
-//! came before. docs/design/files.md.
+//! Layers of attempts, on Postgres: written with the end of a task, read by who makes a view of
+//! what came before. docs/design/files.md.
 
 use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;

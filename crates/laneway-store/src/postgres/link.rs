@@ -1,4 +1,5 @@
-//! One connection for the length of a verb or a question: statements by their names, and flights of them.
+//! One connection for the length of a verb or a question: statements by their names, and flights of
+//! them.
 //!
 //! ```text
 //!   flight: BEGIN ▸ lock ▸ read ▸ read ▸ …   one round trip, answered in order
@@ -80,7 +81,8 @@ const OPEN: u8 = 1;
 /// How a transaction begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// Every statement sees what was committed before it began: what is read after a lock is read as of the lock.
+    /// Every statement sees what was committed before it began: what is read after a lock is read
+    /// as of the lock.
     Write,
     /// All statements see one moment.
     Read,
@@ -147,8 +149,8 @@ impl Link {
         Some(self.words.get_or_init(compose))
     }
 
-    /// Behind its commits it tells others, in the same flight: a statement of its own, and so never inside the
-    /// transaction.
+    /// Behind its commits it tells others, in the same flight: a statement of its own, and so never
+    /// inside the transaction.
     pub(super) fn telling(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
@@ -205,8 +207,8 @@ impl Link {
 }
 
 impl Drop for Link {
-    /// A verb that nobody waits for any more, or whose line broke, leaves nothing half-open in the pool: the connection
-    /// is closed, and the server takes back what was not committed.
+    /// A verb that nobody waits for any more, or whose line broke, leaves nothing half-open in the
+    /// pool: the connection is closed, and the server takes back what was not committed.
     fn drop(&mut self) {
         if let Some(object) = self.object.take()
             && (*self.phase.get_mut() == OPEN || object.is_closed())
@@ -231,8 +233,8 @@ enum Part<'a> {
     Hint(&'a Sql, Vec<&'a Value<'a>>),
 }
 
-/// Statements that are sent one behind the other without waiting: the database works on them in this order, and
-/// those behind one that fails inside a transaction fail as well.
+/// Statements that are sent one behind the other without waiting: the database works on them in
+/// this order, and those behind one that fails inside a transaction fail as well.
 pub(super) struct Flight<'a> {
     link: &'a Link,
     parts: Vec<Part<'a>>,
@@ -275,8 +277,8 @@ impl<'a> Flight<'a> {
         }
     }
 
-    /// The last flight of a transaction: what is behind it is on disk. An error of a statement is that statement's; one
-    /// of the line is unknown, since the commit was sent along.
+    /// The last flight of a transaction: what is behind it is on disk. An error of a statement is
+    /// that statement's; one of the line is unknown, since the commit was sent along.
     pub(super) async fn commit(mut self) -> Done<Vec<Vec<Row>>> {
         let link = self.link;
         self.parts.push(Part::Words("COMMIT"));
@@ -292,14 +294,16 @@ impl<'a> Flight<'a> {
             }
             Err(Failure::Postgres(error)) if error.as_db_error().is_none() => Err(Failure::Unanswered(error)),
             Err(failure) => {
-                // COMMIT of a failed transaction has rolled it back; ROLLBACK says so again, and harms nothing.
+                // COMMIT of a failed transaction has rolled it back; ROLLBACK says so again, and
+                // harms nothing.
                 link.roll_back().await;
                 Err(failure)
             }
         }
     }
 
-    /// Before anything is sent: a statement that had to be prepared in between would come behind those that follow it.
+    /// Before anything is sent: a statement that had to be prepared in between would come behind
+    /// those that follow it.
     async fn prepare(&self) -> Result<Vec<Option<Statement>>, tokio_postgres::Error> {
         let mut prepared = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -337,13 +341,14 @@ impl<'a> Flight<'a> {
     }
 }
 
-/// All of them at once, each polled behind the one before: the driver sends what it is given with the first poll, so
-/// they arrive in this order.
+/// All of them at once, each polled behind the one before: the driver sends what it is given with
+/// the first poll, so they arrive in this order.
 async fn in_order<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
     let mut waiting: Vec<_> = futures.into_iter().map(|future| (future, None)).collect();
     let mut first = 0;
     poll_fn(|context| {
-        // Answers come in order too: those behind the first that is missing are only looked at when they are sent.
+        // Answers come in order too: those behind the first that is missing are only looked at when
+        // they are sent.
         for (future, answer) in &mut waiting[first..] {
             if answer.is_none()
                 && let Poll::Ready(value) = future.as_mut().poll(context)

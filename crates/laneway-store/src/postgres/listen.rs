@@ -1,5 +1,5 @@
-//! Hints from other nodes, and to them: one connection outside the pool that listens, and says that something was
-//! committed. Nothing needs it to be right.
+//! Hints from other nodes, and to them: one connection outside the pool that listens, and says that
+//! something was committed. Nothing needs it to be right.
 //!
 //! ```text
 //!   verb ──committed, and NOTIFY behind it──────────────────▶ Postgres ──▶ other nodes
@@ -10,8 +10,8 @@
 //! listener says it, once for all that come meanwhile. A process that does not listen, and may end in the next moment,
 //! always takes it along.
 //!
-//! At its start it sends itself something by another connection. If that does not come back there is a pooler in
-//! between: it says so, and from then on hints by the clock.
+//! At its start it sends itself something by another connection. If that does not come back there
+//! is a pooler in between: it says so, and from then on hints by the clock.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,13 +36,16 @@ use super::link::{Link, sql};
 use super::placed_tasks::PlacedTasks;
 use crate::postgres::statements::statement;
 
-/// How long the first message to itself may take. A notification takes a millisecond; a busy server some more.
+/// How long the first message to itself may take. A notification takes a millisecond; a busy server
+/// some more.
 const SELF_TEST: Duration = Duration::from_secs(2);
 
-/// Between two notifications of ours, in the long run: each takes a lock that the whole database shares.
+/// Between two notifications of ours, in the long run: each takes a lock that the whole database
+/// shares.
 const COALESCE: Duration = Duration::from_millis(5);
 
-/// So much of that may be spent beforehand: a few commits in a row, as in a chain, wait for nothing.
+/// So much of that may be spent beforehand: a few commits in a row, as in a chain, wait for
+/// nothing.
 const BURST: Duration = Duration::from_millis(20);
 
 /// How often whoever waits is told to look, where notifications do not arrive.
@@ -265,7 +268,8 @@ impl Ear {
             let begun = Instant::now();
             let lost = self.listen().await;
             self.state.send_replace(Hearing::Unconnected);
-            // Changes are not heard from here on: waiters that rest for long poll now, and then more often.
+            // Changes are not heard from here on: waiters that rest for long poll now, and then
+            // more often.
             self.hint();
             let why = lost.err().map(|failure| failure.explain(&self.target.address).to_string());
             tracing::debug!(why, "the connection that listens has ended; it is made again");
@@ -315,7 +319,8 @@ impl Ear {
         }
     }
 
-    /// Sends itself something, by another connection: on its own one it would arrive behind a pooler as well.
+    /// Sends itself something, by another connection: on its own one it would arrive behind a
+    /// pooler as well.
     async fn test(&self, heard: &mut mpsc::UnboundedReceiver<Notification>) -> Done<bool> {
         let sent = format!("{} {}", self.words.store, Uuid::now_v7());
         let link = Link::new(connect::take(&self.pool, &self.target.address).await?, self.target.session);

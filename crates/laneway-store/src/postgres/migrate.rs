@@ -1,5 +1,5 @@
-//! Brings a schema of a database to what this program knows: forward only, idempotent, all or nothing, and by one
-//! process at a time.
+//! Brings a schema of a database to what this program knows: forward only, idempotent, all or
+//! nothing, and by one process at a time.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
@@ -8,7 +8,8 @@ use uuid::Uuid;
 use crate::migration::{Migration, breaking};
 use crate::postgres::statements::statement;
 
-/// In order; the number of a migration is its place, from 1 on. Both databases have the same numbers.
+/// In order; the number of a migration is its place, from 1 on. Both databases have the same
+/// numbers.
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0001_first.sql")),
     Migration::adds(include_str!("migrations/0002_pools.sql")),
@@ -94,12 +95,13 @@ async fn schema(client: &Client) -> Result<i64, tokio_postgres::Error> {
 pub(super) enum Migrated {
     /// The schema has all migrations now; it had so many before.
     From(i64),
-    /// Nothing was changed: these nodes live, and could not go on. All of them are of older programs: newer ones have migrated the
-    /// schema before they registered.
+    /// Nothing was changed: these nodes live, and could not go on. All of them are of older
+    /// programs: newer ones have migrated the schema before they registered.
     OlderLive(Vec<String>),
 }
 
-/// Applies what is missing of `MIGRATIONS`. Of two processes that open a new store at once the second waits, and finds nothing to do.
+/// Applies what is missing of `MIGRATIONS`. Of two processes that open a new store at once the
+/// second waits, and finds nothing to do.
 pub(super) async fn migrate(
     client: &mut Client,
     migrations: &[Migration],

@@ -1,5 +1,5 @@
-//! The store of many nodes: one schema of a Postgres database. Whoever connects to it is one of equals. See
-//! `docs/design/postgres.md`.
+//! The store of many nodes: one schema of a Postgres database. Whoever connects to it is one of
+//! equals. See `docs/design/postgres.md`.
 
 mod access;
 mod address;
@@ -67,7 +67,8 @@ use crate::{Open, SchemaChange};
 
 pub use listen::Hearing;
 
-/// Runs that are looked at again in one transaction when a node takes more than before: others wait for what it holds.
+/// Runs that are looked at again in one transaction when a node takes more than before: others wait
+/// for what it holds.
 const RUNS_AT_ONCE: usize = 20;
 
 pub(crate) use address::without_password;
@@ -149,7 +150,8 @@ impl PostgresStore {
     }
 }
 
-/// Runs to its end on a thread of its own: a store is opened by whoever is in a runtime, and by whoever is not.
+/// Runs to its end on a thread of its own: a store is opened by whoever is in a runtime, and by
+/// whoever is not.
 fn at_once<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
     let failed = |why: String| Error::Closed { why };
     let thread = std::thread::Builder::new().name("laneway-open".to_owned()).spawn(move || {

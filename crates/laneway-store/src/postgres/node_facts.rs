@@ -1,4 +1,5 @@
-//! Facts for the keeper about nodes: whether any takes a class, and what it asks about runs that stay on one node.
+//! Facts for the keeper about nodes: whether any takes a class, and what it asks about runs that
+//! stay on one node.
 
 use laneway_core::class::Class;
 use laneway_core::id::SessionId;
@@ -49,7 +50,8 @@ async fn fetch_classes(link: &Link, head: &Head, missing: &Missing, known: &mut 
     Ok(())
 }
 
-/// Looks again at classes that no session takes, behind the lock of classes: a session may have joined meanwhile.
+/// Looks again at classes that no session takes, behind the lock of classes: a session may have
+/// joined meanwhile.
 pub(super) async fn look_for_takers_again(link: &Link, wanted: &[i64], known: &mut [&mut Known]) -> Done<()> {
     let is_nobodys = |class: &&i64| known.iter().any(|known| known.takers.get(class) == Some(&false));
     let nobodys: Vec<i64> = wanted.iter().filter(is_nobodys).copied().collect();

@@ -169,8 +169,8 @@ pub(in crate::postgres) async fn skip(
     Ok(on_run(shelf, link, terms, job, |keeper| keeper.skip_by_person(step, by, pause.clone())).await?.0)
 }
 
-/// Begins the transaction in which a run goes on: its workflow's pause holds for it, and it needs room, since it would jump
-/// the queue of its workflow.
+/// Begins the transaction in which a run goes on: its workflow's pause holds for it, and it needs
+/// room, since it would jump the queue of its workflow.
 async fn begin_to_go_on(link: &Link, terms: Terms, run: RunId, job: &Job) -> Done<(Terms, Option<Pause>)> {
     link.begin(Begin::Write).land().await?;
     let pause = to_go_on(link, run, job).await?;
@@ -283,7 +283,8 @@ pub(in crate::postgres) async fn resume(
     Ok(is_changed || was_paused)
 }
 
-/// Of the answers to a lock, a change of the workflow's own row and a list of its runs: whether the row changed, and the runs.
+/// Of the answers to a lock, a change of the workflow's own row and a list of its runs: whether the
+/// row changed, and the runs.
 fn changed_and_runs(mut answers: Vec<Vec<tokio_postgres::Row>>) -> Done<(bool, Vec<RunId>)> {
     let runs = ids(answers.pop().unwrap_or_default())?;
     Ok((answers.pop().is_some_and(|changed| !changed.is_empty()), runs))

@@ -1,5 +1,6 @@
-//! `prune` and `sweep`: a run that is over goes, with all that belongs to it, in one transaction for which nobody waits; and so
-//! does what nothing refers to. Whoever looks for references does so in a statement behind the lock.
+//! `prune` and `sweep`: a run that is over goes, with all that belongs to it, in one transaction
+//! for which nobody waits; and so does what nothing refers to. Whoever looks for references does so
+//! in a statement behind the lock.
 
 use std::time::Duration;
 
@@ -91,7 +92,8 @@ async fn behind(link: &Link, workflow: &str, newer: u32) -> Done<Option<i64>> {
     Ok(found.map(|found| found.try_get(0)).transpose()?)
 }
 
-/// Which of the oldest go as well, so that what stays takes up no more than `keep`. All of them have been measured.
+/// Which of the oldest go as well, so that what stays takes up no more than `keep`. All of them
+/// have been measured.
 async fn by_bytes(link: &Link, keep: u64, going: &[Choice], limit: usize) -> Done<Vec<Choice>> {
     let total = link.row(sql!("prune_total"), &[]).await?;
     let total: u64 = total.map(|found| row::number(&found, 0)).transpose()?.unwrap_or_default();

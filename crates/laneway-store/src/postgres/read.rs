@@ -70,8 +70,8 @@ async fn outputs(link: &Link, head: &Head, step: Position) -> Done<Outputs> {
     Ok(found)
 }
 
-/// What a session is asked to do. Refuses a session of which nobody knows: it was reaped, and can never come back.
-/// Also whether there is more, which cannot be read.
+/// What a session is asked to do. Refuses a session of which nobody knows: it was reaped, and can
+/// never come back. Also whether there is more, which cannot be read.
 pub(super) async fn orders(link: &Link, session: SessionId) -> Done<(Orders, bool)> {
     let id = session.to_string();
     let mut flight = link.flight();
@@ -196,8 +196,8 @@ fn event(found: &Row, run: RunId, seq: u64) -> Result<Event, String> {
     Ok(Event { run, seq, at: Millis(at), fact })
 }
 
-/// The stored side of a replay: exactly what the events say, and nothing else. Inside a transaction that reads: the
-/// run and its tasks are of one moment.
+/// The stored side of a replay: exactly what the events say, and nothing else. Inside a transaction
+/// that reads: the run and its tasks are of one moment.
 pub(super) async fn run_state(link: &Link, head: &Head) -> Done<RunState> {
     some_state(link, head, None).await
 }
@@ -261,7 +261,8 @@ fn run_row(found: &Row, head: &Head) -> Done<RunState> {
         params: head.head.params.clone(),
         max_parallel: head.head.max_parallel,
         status,
-        // While a run is being canceled its row knows why already; the history says it with the run's end.
+        // While a run is being canceled its row knows why already; the history says it with the
+        // run's end.
         reason: row::maybe_text(found, 3)?.filter(|_| status.is_final()),
         closing,
         clean_up_until: row::moment(found, 11)?.filter(|_| closing.is_some_and(Closing::is_canceling)),
@@ -306,8 +307,8 @@ fn task_row(found: &Row, plan: &Plan) -> Done<TaskState> {
         item,
         items,
     };
-    // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
-    // that the claim minted has not been heard of.
+    // A claim has no event until its holder says `start`: to the history it is what it was before,
+    // and the number that the claim minted has not been heard of.
     if task.status == TaskStatus::Running && task.started_at.is_none() {
         let is_ahead: bool = found.try_get(14)?;
         task.status = if is_ahead { TaskStatus::Pending } else { TaskStatus::Available };

@@ -1,4 +1,5 @@
-//! Results that steps take instead of being executed again. Looks are plain reads: nobody who writes holds them up.
+//! Results that steps take instead of being executed again. Looks are plain reads: nobody who
+//! writes holds them up.
 
 use async_trait::async_trait;
 use laneway_core::artifact::ArtifactName;

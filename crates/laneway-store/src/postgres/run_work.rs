@@ -1,5 +1,5 @@
-//! Runs inside one transaction: locked, loaded, handed to the gate keeper one by one, and what it made of them is
-//! collected for `save.rs`. Decides nothing.
+//! Runs inside one transaction: locked, loaded, handed to the gate keeper one by one, and what it
+//! made of them is collected for `save.rs`. Decides nothing.
 //!
 //! ```text
 //!   BEGIN ▸ lock runs, in order ▸ load them ▸ facts that are known to be needed      one flight
@@ -59,7 +59,8 @@ pub(super) struct Terms {
     /// The caller's time, where it has its own.
     pub(super) now: Option<Millis>,
     pub(super) claims: Claims,
-    /// Each run by itself: something of one of them was in the way of all, and it has to be seen of which.
+    /// Each run by itself: something of one of them was in the way of all, and it has to be seen of
+    /// which.
     pub(super) is_apart: bool,
     /// Whether the transaction is open already.
     pub(super) is_begun: bool,
@@ -88,9 +89,9 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// If keys are to be locked, then at once those of all pending tasks that the keeper has read: it
-    /// reads what it is about to look at before it looks, and a key that is asked for later may come
-    /// before these in the order of locks.
+    /// If keys are to be locked, then at once those of all pending tasks that the keeper has read:
+    /// it reads what it is about to look at before it looks, and a key that is asked for later may
+    /// come before these in the order of locks.
     fn add_keys_of_pending(&self, missing: &mut Missing) {
         if missing.holders.is_empty() {
             return;
@@ -104,8 +105,9 @@ impl Loaded {
     }
 }
 
-/// Begins a transaction, unless one is open, and does something to each of these runs, with everything that follows from it. `verb` is told
-/// which run it is by its place in `jobs`, and may be asked again.
+/// Begins a transaction, unless one is open, and does something to each of these runs, with
+/// everything that follows from it. `verb` is told which run it is by its place in `jobs`, and may
+/// be asked again.
 pub(super) async fn on_runs<T>(
     link: &Link,
     terms: Terms,
@@ -522,7 +524,8 @@ impl Wanted {
         for found in answer(!self.queued.is_empty()) {
             of(runs, &found)?.1.queued = Some(true);
         }
-        // Where there are keys there is one run, which cannot go on without what cannot be read of them.
+        // Where there are keys there is one run, which cannot go on without what cannot be read of
+        // them.
         for (run_no, (run, known)) in runs.iter_mut() {
             for found in &states {
                 let text = row::text(found, 0)?;

@@ -1,4 +1,5 @@
-//! Sessions of nodes: register, renew, reap, retire, drain. Events of shared nodes go to a stream of their own.
+//! Sessions of nodes: register, renew, reap, retire, drain. Events of shared nodes go to a stream
+//! of their own.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -118,7 +119,8 @@ impl Sessions for PostgresStore {
         let next_in = || self.base.write(|link, terms| async move { next_expiry(&link, terms, own).await });
         let (mut reaped, mut unread) = (Reaped::default(), Ok(()));
         self.reap_neighbours(&mut reaped, &mut unread).await?;
-        // Every node asks this every few seconds, and usually all others are alive: one statement then.
+        // Every node asks this every few seconds, and usually all others are alive: one statement
+        // then.
         reaped.next_in = next_in().await?;
         if reaped.next_in.is_none_or(|left| !left.is_zero()) {
             unread?;
@@ -158,7 +160,8 @@ impl PostgresStore {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Processes of this host, in this directory, that are proven to be dead: after a restart nobody waits for a lease.
+    /// Processes of this host, in this directory, that are proven to be dead: after a restart
+    /// nobody waits for a lease.
     async fn reap_neighbours(&self, reaped: &mut Reaped, unread: &mut Result<()>) -> Result<()> {
         let own = self.own();
         for session in self.locks.list().into_iter().filter(|session| !own.contains(session)) {
@@ -216,7 +219,8 @@ pub(in crate::postgres) async fn register(
     }
     let Some(offer) = &node.offer else { return Ok(None) };
     classes::offer_to_all(link, session, offer).await?;
-    // What waited for a node like it goes on behind this transaction: runs are locked before classes.
+    // What waited for a node like it goes on behind this transaction: runs are locked before
+    // classes.
     record(link, FollowUp::Node(session)).await?;
     let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
     tell(link, terms, vec![(session, node.node.clone(), joined.into())]).await?;
@@ -224,8 +228,8 @@ pub(in crate::postgres) async fn register(
     Ok(None)
 }
 
-/// Its engine has come or gone: it takes other classes from here on; what waited for one that does goes on behind that (`waiting_for`).
-/// False: the session is over.
+/// Its engine has come or gone: it takes other classes from here on; what waited for one that does
+/// goes on behind that (`waiting_for`). False: the session is over.
 pub(in crate::postgres) async fn offer_containers(
     link: &Link,
     terms: Terms,
@@ -248,7 +252,8 @@ pub(in crate::postgres) async fn offer_containers(
     };
     let offer = Offer { has_container: answers, ..offer };
     let (is_draining, text): (bool, String) = (found.try_get(2)?, offer::to_text(&offer));
-    // Before anything is removed: who makes a class now and has read the old offer adds what is removed here.
+    // Before anything is removed: who makes a class now and has read the old offer adds what is
+    // removed here.
     let lock = link.locks.acquire_classes()?;
     let mut flight = link.flight();
     lock.send(&mut flight);
@@ -266,8 +271,9 @@ pub(in crate::postgres) async fn offer_containers(
 /// Tasks of one run that wait for a node.
 pub(in crate::postgres) type Waiting = (RunId, Vec<Position>);
 
-/// What waits for a node though this session takes it, in the order of locks. Asked behind its offer, whose transaction holds the session's
-/// row and must be over before its lease is renewed: there may be many runs.
+/// What waits for a node though this session takes it, in the order of locks. Asked behind its
+/// offer, whose transaction holds the session's row and must be over before its lease is renewed:
+/// there may be many runs.
 pub(in crate::postgres) async fn waiting_for(link: &Link, session: SessionId) -> Done<Vec<Waiting>> {
     let rows = link.rows(sql!("tasks_for_session", TEXT), &[&session.to_string()]).await?;
     by_run(&rows)
@@ -329,7 +335,8 @@ fn by_run(rows: &[Row]) -> Done<Vec<Waiting>> {
     Ok(of_runs.into_values().collect())
 }
 
-/// What the session holds, as far as it can be read, and whether there is more; `None` when it is over.
+/// What the session holds, as far as it can be read, and whether there is more; `None` when it is
+/// over.
 pub(in crate::postgres) async fn renew(
     link: &Link,
     terms: Terms,
@@ -340,7 +347,8 @@ pub(in crate::postgres) async fn renew(
     let [asks, contentions] = [tally.asks, tally.contentions].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("renew", TEXT, TEXT, INT8, INT8, INT8), vec![&id, &done, &asks, &contentions, &now]);
-    // Behind the commit of whatever this session said before; a claim that is under way is not in it yet.
+    // Behind the commit of whatever this session said before; a claim that is under way is not in
+    // it yet.
     flight.ask(sql!("session_claims", TEXT), vec![&id]);
     flight.ask(sql!("stops", TEXT), vec![&id]);
     let answers = flight.commit().await?;
@@ -354,8 +362,8 @@ pub(in crate::postgres) async fn renew(
     Ok(Some((Renewed { held: held.list, stops: stops.list }, has_trouble)))
 }
 
-/// Reads what a session holds as a verb: who only looks cannot set a run aside of which it could not read something, and nobody else may
-/// ever look at it while its holder lives.
+/// Reads what a session holds as a verb: who only looks cannot set a run aside of which it could
+/// not read something, and nobody else may ever look at it while its holder lives.
 pub(in crate::postgres) async fn examine_held(link: &Link, session: SessionId) -> Done<()> {
     let id = session.to_string();
     let mut flight = link.flight();
@@ -495,8 +503,8 @@ pub(in crate::postgres) enum End {
     Expired,
 }
 
-/// Returns everything that a session held, and forgets it. Gives its node and the number of tasks, or `None` when it is not over after
-/// all, or somebody else has reaped it before.
+/// Returns everything that a session held, and forgets it. Gives its node and the number of tasks,
+/// or `None` when it is not over after all, or somebody else has reaped it before.
 pub(in crate::postgres) async fn reap(
     shelf: &Shelf,
     link: &Link,

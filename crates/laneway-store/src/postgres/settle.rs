@@ -12,8 +12,9 @@
 //! sees the record behind the lock of the key, and waits in line (`keeper/keys.rs`).
 //!
 //! A record is removed only by a transaction that read it before it counted: one that was committed
-//! in between tells of a change that the count may not have seen. It goes only if the task that has to
-//! wait is still the first in line. Else a task that began to wait meanwhile would wait for ever.
+//! in between tells of a change that the count may not have seen. It goes only if the task that has
+//! to wait is still the first in line. Else a task that began to wait meanwhile would wait for
+//! ever.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -95,15 +96,17 @@ impl UnderWay<'_> {
 }
 
 impl Drop for UnderWay<'_> {
-    /// A caller that went away leaves the record to the sweep, and the follow-up to the next caller.
+    /// A caller that went away leaves the record to the sweep, and the follow-up to the next
+    /// caller.
     fn drop(&mut self) {
         let mut under_way = self.settling.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.remove(self.follow_up);
     }
 }
 
-/// Does follow-ups, those that come of them, and those that were left. An error is none of the verb's,
-/// which is committed: the records stay, and the next verb or the sweep of any node does what is left.
+/// Does follow-ups, those that come of them, and those that were left. An error is none of the
+/// verb's, which is committed: the records stay, and the next verb or the sweep of any node does
+/// what is left.
 pub(super) async fn settle(base: &Base, mut follow_ups: BTreeSet<FollowUp>) {
     follow_ups.extend(base.settling.take_left());
     while let Some(next) = follow_ups.pop_first() {
@@ -136,8 +139,8 @@ pub(super) async fn sweep(base: &Base) -> Result<()> {
     Ok(())
 }
 
-/// Does everything that is recorded, whether its process lives or not. For a caller that takes over from a
-/// process that died, and must not wait for two sweeps.
+/// Does everything that is recorded, whether its process lives or not. For a caller that takes over
+/// from a process that died, and must not wait for two sweeps.
 pub(super) async fn settle_all(base: &Base) -> Result<()> {
     let (left, _) = base.ask(|link| async move { left(&link, i64::MAX).await }).await?;
     settle(base, left).await;

@@ -194,7 +194,8 @@ impl MoveTarget {
         self.say("COMMIT").await
     }
 
-    /// Ends a move of the source: the store can be opened. Returns `false` if no such move was unfinished.
+    /// Ends a move of the source: the store can be opened. Returns `false` if no such move was
+    /// unfinished.
     pub(crate) async fn end(&self, instance: &str) -> Result<bool> {
         Ok(!self.ask(statement!("move_unmark"), &[&instance]).await?.is_empty())
     }

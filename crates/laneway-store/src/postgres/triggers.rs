@@ -1,4 +1,5 @@
-//! Triggers: `arm`, `fire`, `settle`, and their pauses. What is to be done about them is asked with `due`.
+//! Triggers: `arm`, `fire`, `settle`, and their pauses. What is to be done about them is asked with
+//! `due`.
 
 use async_trait::async_trait;
 use laneway_core::class::Class;

@@ -1,5 +1,6 @@
-//! What stands behind the gates of tasks that wait, for whoever asks why: holders, lines, nodes. Counted as the gate
-//! keeper counts; a line is read once for all tasks of a run that stand in it. Inside a transaction that reads.
+//! What stands behind the gates of tasks that wait, for whoever asks why: holders, lines, nodes.
+//! Counted as the gate keeper counts; a line is read once for all tasks of a run that stand in it.
+//! Inside a transaction that reads.
 
 use std::collections::HashMap;
 
@@ -55,7 +56,8 @@ pub(super) async fn of_run(
     };
     for found in rows {
         let gate = row::maybe_text(&found, 0)?.as_deref().and_then(Gate::parse);
-        // Nobody writes into every row that a run is queued or paused: it holds for all that would be next.
+        // Nobody writes into every row that a run is queued or paused: it holds for all that would
+        // be next.
         let gate = gate.map(|gate| match gate {
             _ if is_queued => Gate::MaxRuns,
             Gate::MaxParallel if is_paused => Gate::Paused,
@@ -87,7 +89,8 @@ struct Stand {
     gate_key: Option<String>,
 }
 
-/// Why nothing of a run starts: it is for later, it is queued, or a person paused it. And the node that owns it.
+/// Why nothing of a run starts: it is for later, it is queued, or a person paused it. And the node
+/// that owns it.
 async fn of_the_run(link: &Link, head: &Head) -> Done<(Option<Waits>, Option<String>)> {
     let Some(found) = link.row(sql!("run_held_up", INT8), &[&head.no]).await? else {
         return Ok((None, None));
@@ -228,7 +231,8 @@ impl Look<'_> {
         let position: Position = row::number(found, 1)?;
         let step = match self.shelf.head(self.link, run).await {
             Ok(head) => head.head.plan.task_name(position),
-            // What cannot be read of another run is that one's trouble: this one waits for it all the same.
+            // What cannot be read of another run is that one's trouble: this one waits for it all
+            // the same.
             Err(failure) if failure.is_about_a_value() || is_blamed(&failure) => {
                 format!("position {position}")
             }
@@ -264,7 +268,8 @@ impl Look<'_> {
         matches!(self.head.head.placed, Placed::Pinned { .. }) && self.owner.is_none()
     }
 
-    /// Whether a task of this class is offered to the owner of its run alone, in a run that is not pinned.
+    /// Whether a task of this class is offered to the owner of its run alone, in a run that is not
+    /// pinned.
     fn is_bound(&self, class: i64) -> bool {
         let head = &self.head.head;
         head.placed == Placed::Spread && self.owner.is_some() && class == head.own_class

@@ -1,5 +1,5 @@
-//! The path of a task. Each verb is one transaction, and settles afterwards what it recorded for other runs. The gate
-//! keeper (`keeper/`) decides what follows from it.
+//! The path of a task. Each verb is one transaction, and settles afterwards what it recorded for
+//! other runs. The gate keeper (`keeper/`) decides what follows from it.
 
 pub(super) mod children;
 pub(super) mod claim;
@@ -160,7 +160,8 @@ impl PostgresStore {
     }
 }
 
-/// The runs that a call is about, in the order of locks, each with the places of its items in that call.
+/// The runs that a call is about, in the order of locks, each with the places of its items in that
+/// call.
 pub(super) async fn sorted(
     shelf: &Shelf,
     link: &Link,

@@ -1,4 +1,5 @@
-//! A copy of a store while it is in use: one moment of it, whole, in a file that is on disk when this returns.
+//! A copy of a store while it is in use: one moment of it, whole, in a file that is on disk when
+//! this returns.
 
 use std::fs::{self, File};
 use std::io;
@@ -55,8 +56,8 @@ pub(crate) struct Found {
     pub(crate) missing: u64,
 }
 
-/// Looks at a copy before it is used: whether it is a store of a version that we know, and whole. An older one is brought up
-/// to date. It is made the store at `target`.
+/// Looks at a copy before it is used: whether it is a store of a version that we know, and whole.
+/// An older one is brought up to date. It is made the store at `target`.
 pub(crate) fn check_copy(path: &Path, artifacts: &Path, target: &Path) -> Result<Found> {
     connect::prepare(path, Open::Migrate)?;
     let connection = connect::source(path)?;

@@ -1,5 +1,6 @@
-//! Bytes of an embedded store: blobs are rows, in chunks; logs are files beside it, which the attempts of this host write
-//! themselves. What is said here of logs is for whoever reads them, and for workers that are elsewhere.
+//! Bytes of an embedded store: blobs are rows, in chunks; logs are files beside it, which the
+//! attempts of this host write themselves. What is said here of logs is for whoever reads them, and
+//! for workers that are elsewhere.
 
 use std::fs::File;
 use std::io;
@@ -114,8 +115,8 @@ impl Blobs for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Brings what is not there: some chunks with each transaction, and last the word that it is whole. `false` if it was
-    /// swept meanwhile, for which it must have taken a day.
+    /// Brings what is not there: some chunks with each transaction, and last the word that it is
+    /// whole. `false` if it was swept meanwhile, for which it must have taken a day.
     async fn bring(&self, hash: &ContentHash, bytes: &Arc<Vec<u8>>) -> Result<bool> {
         let asked = hash.clone();
         let is_fresh = self

@@ -1,5 +1,5 @@
-//! Classes of tasks and who takes them: written when a session begins and when a class is new, so that neither a claim nor
-//! a gate has to compare labels.
+//! Classes of tasks and who takes them: written when a session begins and when a class is new, so
+//! that neither a claim nor a gate has to compare labels.
 
 use laneway_core::class::{self, Class, Room};
 use laneway_core::id::SessionId;

@@ -1,5 +1,6 @@
-//! `begin_effect`, `commit_effect`, `settle_effect`: the record of an effect and its event, in one transaction. The fence is asked
-//! before anything is decided, and again by each statement that writes.
+//! `begin_effect`, `commit_effect`, `settle_effect`: the record of an effect and its event, in one
+//! transaction. The fence is asked before anything is decided, and again by each statement that
+//! writes.
 
 use async_trait::async_trait;
 use laneway_core::effect::{EffectId, EffectState, EffectStatus};

@@ -1,4 +1,5 @@
-//! Who holds a lock or a limit, who waits for it, and who stands on the key of an order (`crate::line`).
+//! Who holds a lock or a limit, who waits for it, and who stands on the key of an order
+//! (`crate::line`).
 
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;

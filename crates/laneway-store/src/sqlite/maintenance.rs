@@ -1,5 +1,5 @@
-//! Retention, checks, quarantine and backup of an embedded store. Rows go first: the next sweep finds the files
-//! that a crash leaves behind.
+//! Retention, checks, quarantine and backup of an embedded store. Rows go first: the next sweep
+//! finds the files that a crash leaves behind.
 
 use std::fs;
 use std::path::Path;
@@ -179,8 +179,8 @@ impl SqliteStore {
         }
     }
 
-    /// Artifacts that nothing names any more. One at a time, under a lock for which those who keep some wait: what is put in
-    /// the place of an old file, or named, cannot come in between.
+    /// Artifacts that nothing names any more. One at a time, under a lock for which those who keep
+    /// some wait: what is put in the place of an old file, or named, cannot come in between.
     async fn sweep_files(&self, before: Millis, swept: &mut Swept) -> Result<()> {
         let dir = self.dir.clone();
         for old in blocking(move || files::older(&dir, before)).await? {
@@ -189,7 +189,8 @@ impl SqliteStore {
                 .read(move |connection, _| {
                     let _alone = files::hold_alone(&dir)?;
                     let mut named = connection.prepare_cached(sql!("sweep_is_named"))?;
-                    // The transaction of this question begins with its first statement, behind the lock.
+                    // The transaction of this question begins with its first statement, behind the
+                    // lock.
                     if named.exists([&old])? { Ok(None) } else { Ok(files::remove(&dir, &old, before)?) }
                 })
                 .await?;

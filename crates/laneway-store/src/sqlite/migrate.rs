@@ -12,7 +12,8 @@ use crate::locks::{Life, SessionLocks};
 use crate::migration::{Migration, breaking};
 use crate::sqlite::statements::sql;
 
-/// In order; the number of a migration is its place, from 1 on. Both databases have the same numbers.
+/// In order; the number of a migration is its place, from 1 on. Both databases have the same
+/// numbers.
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0001_first.sql")),
     Migration::adds(include_str!("migrations/0002_pools.sql")),
@@ -65,8 +66,8 @@ pub(super) fn look(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// Applies what is missing of `MIGRATIONS`, and returns the schema before. Two processes that open a new file at once: the
-/// second finds nothing to do.
+/// Applies what is missing of `MIGRATIONS`, and returns the schema before. Two processes that open
+/// a new file at once: the second finds nothing to do.
 pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
@@ -102,7 +103,8 @@ pub(super) fn migrate(
     Ok(schema)
 }
 
-/// Nodes of this host that are alive. All of them are of older programs: newer ones have migrated the file before they registered.
+/// Nodes of this host that are alive. All of them are of older programs: newer ones have migrated
+/// the file before they registered.
 fn living(connection: &Connection, path: &Path) -> Result<Vec<String>> {
     let tell = |error: rusqlite::Error| fault::explain(&error, path);
     let mut statement = connection.prepare(sql!("migration_lives")).map_err(tell)?;

@@ -1,5 +1,5 @@
-//! The embedded store: one SQLite file, one writer thread, readers of their own. Several processes may use one
-//! file at the same time. See `docs/design/store.md`.
+//! The embedded store: one SQLite file, one writer thread, readers of their own. Several processes
+//! may use one file at the same time. See `docs/design/store.md`.
 
 mod access;
 mod backup;
@@ -185,7 +185,8 @@ impl SqliteStore {
         }
     }
 
-    /// A question of a few rows, answered on the caller's thread: to hand it to another one costs more than its answer.
+    /// A question of a few rows, answered on the caller's thread: to hand it to another one costs
+    /// more than its answer.
     fn look<T>(&self, question: impl FnOnce(&Connection, &Shared) -> Done<T>) -> Result<T> {
         self.shared.now(|connection| question(connection, &self.shared))
     }
@@ -243,7 +244,8 @@ impl Shared {
         }
     }
 
-    /// Of a run with few tasks, a plan that need not be made first, and nothing that waits for other runs, of which there may be many.
+    /// Of a run with few tasks, a plan that need not be made first, and nothing that waits for
+    /// other runs, of which there may be many.
     fn small_head(&self, connection: &Connection, run: RunId) -> Done<Option<Head>> {
         let row = HeadRow::read(connection, run)?;
         let plan = self.plans.kept(&row.version).filter(|plan| plan.workflow.steps.len() <= SMALL);

@@ -54,8 +54,8 @@ fn ended(connection: &Connection, since: i64) -> Done<Ended> {
     Ok(connection.prepare_cached(sql!("overview_ended"))?.query_row(params![since, NEWEST], count)?)
 }
 
-/// Run by run, newest first, each from its newest event back to the first minute. Those that go on and are not looked at are runs beyond
-/// the newest as well: `has_more` tells of both.
+/// Run by run, newest first, each from its newest event back to the first minute. Those that go on
+/// and are not looked at are runs beyond the newest as well: `has_more` tells of both.
 fn attempts(connection: &Connection, now: Millis, has_more: bool) -> Done<Attempts> {
     let first = first_minute(now);
     let runs: Vec<i64> = connection

@@ -1,5 +1,5 @@
-//! What warm containers did, and how they are now; which pools there are, and what people want of them. `laneway_core::pool`
-//! says what may follow what.
+//! What warm containers did, and how they are now; which pools there are, and what people want of
+//! them. `laneway_core::pool` says what may follow what.
 
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};

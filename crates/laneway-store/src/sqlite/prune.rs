@@ -1,5 +1,6 @@
-//! `prune`: a run that is over goes, with all that belongs to it. A small one in one transaction; a large one in chunks, so
-//! that nobody waits long for the write lock: nobody sees it from the first on, and the last takes its row.
+//! `prune`: a run that is over goes, with all that belongs to it. A small one in one transaction; a
+//! large one in chunks, so that nobody waits long for the write lock: nobody sees it from the first
+//! on, and the last takes its row.
 
 use std::time::Duration;
 
@@ -83,7 +84,8 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, going: Going) -> Done<()> {
     Ok(())
 }
 
-/// Which runs go by their age and by the number of those that are newer; and those that have begun to.
+/// Which runs go by their age and by the number of those that are newer; and those that have begun
+/// to.
 pub(in crate::sqlite) fn choose(
     connection: &Connection,
     keep: Keep,
@@ -125,7 +127,8 @@ pub(in crate::sqlite) fn choose(
     Ok(chosen)
 }
 
-/// Which of the oldest go as well, so that what stays takes up no more than `keep`. All of them have been measured.
+/// Which of the oldest go as well, so that what stays takes up no more than `keep`. All of them
+/// have been measured.
 pub(in crate::sqlite) fn choose_oldest(
     connection: &Connection,
     keep: u64,

@@ -1,6 +1,6 @@
-//! The quarantine: a run of which something stored cannot be read is set aside, with the reason, so that it stops
-//! nobody else and nobody tries it again and again. Nothing of it is changed or deleted; `release` brings it back
-//! once it can be read. See docs/design/faults.md.
+//! The quarantine: a run of which something stored cannot be read is set aside, with the reason, so
+//! that it stops nobody else and nobody tries it again and again. Nothing of it is changed or
+//! deleted; `release` brings it back once it can be read. See docs/design/faults.md.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -31,7 +31,8 @@ pub(super) fn guard<T>(verb: impl FnOnce() -> Done<T>) -> Done<T> {
     }
 }
 
-/// Sets the run aside on which a verb failed, if what it found there is to blame. Says whether it is new there.
+/// Sets the run aside on which a verb failed, if what it found there is to blame. Says whether it
+/// is new there.
 pub(super) fn set_aside(txn: &Txn<'_>, failure: &Failure) -> rusqlite::Result<bool> {
     let (Some((what, why)), Some(subject)) = (blame(failure), txn.subject.get()) else { return Ok(false) };
     let number = match subject {
@@ -63,7 +64,8 @@ pub(super) fn is_about_a_value(failure: &Failure) -> bool {
     blame(failure).is_some()
 }
 
-/// What of a run is to blame for a failure, if something is: neither the disk, nor what somebody asked for.
+/// What of a run is to blame for a failure, if something is: neither the disk, nor what somebody
+/// asked for.
 pub(super) fn blame(failure: &Failure) -> Option<(String, String)> {
     match failure {
         Failure::Refused(Error::Unreadable { what, why }) => Some((what.clone(), why.clone())),
@@ -118,7 +120,8 @@ pub(super) fn read(connection: &Connection, no: i64) -> Done<Option<SetAside>> {
         .optional()?)
 }
 
-/// Sets a run aside of which something does not fit, though nobody has stumbled over it: a history that does not tell the state.
+/// Sets a run aside of which something does not fit, though nobody has stumbled over it: a history
+/// that does not tell the state.
 pub(super) fn set_aside_if_unfit(txn: &Txn<'_>, run: RunId) -> Done<Option<String>> {
     let no = super::read::run_no(txn.connection, run)?;
     let troubles = doctor::examine_run(txn.connection, &Plans::default(), run)?;
@@ -129,8 +132,8 @@ pub(super) fn set_aside_if_unfit(txn: &Txn<'_>, run: RunId) -> Done<Option<Strin
     Ok(Some(trouble.to_string()))
 }
 
-/// Takes a run out of the quarantine, if everything of it can be read. What was running when its node died comes
-/// back as lost, as it would have then.
+/// Takes a run out of the quarantine, if everything of it can be read. What was running when its
+/// node died comes back as lost, as it would have then.
 pub(super) fn release(txn: &Txn<'_>, run: RunId, max_lost: u32) -> Done<()> {
     let no = super::read::run_no(txn.connection, run)?;
     if read(txn.connection, no)?.is_none() {

@@ -1,4 +1,5 @@
-//! Reads: short, on connections of their own, never blocked by the writer. `view.rs` builds what is shown.
+//! Reads: short, on connections of their own, never blocked by the writer. `view.rs` builds what is
+//! shown.
 
 use laneway_core::event::{Closing, Event, Fact, PauseScope};
 use laneway_core::expression::Scope;
@@ -96,7 +97,8 @@ pub(super) fn stop(row: &Row<'_>, session: SessionId, run_id: impl Fn(i64) -> Do
     Ok(Stop { claim, reason })
 }
 
-/// What a session holds, and what of it is to be stopped, as far as it can be read; and whether there is more.
+/// What a session holds, and what of it is to be stopped, as far as it can be read; and whether
+/// there is more.
 pub(super) fn renewed(connection: &Connection, session: SessionId) -> Done<(Renewed, bool)> {
     alive(connection, session)?;
     let mut statement = connection.prepare_cached(sql!("session_claims"))?;
@@ -125,7 +127,8 @@ pub(super) fn renewed(connection: &Connection, session: SessionId) -> Done<(Rene
     Ok((Renewed { held: held.list, stops: stops.list }, has_trouble))
 }
 
-/// What a session has told of its doing, but for how often it asked, and whether it lives by a lease.
+/// What a session has told of its doing, but for how often it asked, and whether it lives by a
+/// lease.
 pub(super) fn done(connection: &Connection, session: SessionId) -> Done<(Tally, bool)> {
     let told: Option<(Option<String>, bool)> = connection
         .prepare_cached(sql!("session_tally"))?
@@ -173,7 +176,8 @@ pub(super) fn find_run(connection: &Connection, name: &str) -> Done<RunId> {
         return one_of(name, id.into_iter().collect());
     }
     let typed = name.to_ascii_lowercase();
-    // Hexadecimal only: nothing of what was typed can be a pattern. Four digits are the least that means one.
+    // Hexadecimal only: nothing of what was typed can be a pattern. Four digits are the least that
+    // means one.
     if typed.len() < 4 || !typed.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
         return Err(Error::NoSuchRun { name: name.to_owned() }.into());
     }
@@ -309,7 +313,8 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         None => None,
         Some(word) => Some(Closing::parse(&word).ok_or_else(|| unreadable("closing of a run", &word))?),
     };
-    // While a run is being canceled its row knows why already; the history says it with the run's end.
+    // While a run is being canceled its row knows why already; the history says it with the run's
+    // end.
     let reason: Option<String> = row.get(3)?;
     Ok(RunState {
         run: head.head.run,
@@ -383,8 +388,8 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
         item: grown.0,
         items: grown.1,
     };
-    // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
-    // that the claim minted has not been heard of.
+    // A claim has no event until its holder says `start`: to the history it is what it was before,
+    // and the number that the claim minted has not been heard of.
     if task.status == TaskStatus::Running && task.started_at.is_none() {
         let is_ahead: bool = row.get(14)?;
         task.status = if is_ahead { TaskStatus::Pending } else { TaskStatus::Available };

@@ -1,9 +1,10 @@
-//! Workers that are elsewhere. No lock of theirs can be looked at, so their sessions live by a lease, by this store's clock:
-//! the same rules as on Postgres. Owns what is known of them, and when one of them is over.
+//! Workers that are elsewhere. No lock of theirs can be looked at, so their sessions live by a
+//! lease, by this store's clock: the same rules as on Postgres. Owns what is known of them, and
+//! when one of them is over.
 //!
-//! A lease that has ended by the clock is not enough: while nobody served, or the machine slept, they could not renew it.
-//! So a process that reaps one has itself seen it unrenewed for as long as a lease is (`unrenewed.rs`), by a watch that
-//! stands still while the machine sleeps.
+//! A lease that has ended by the clock is not enough: while nobody served, or the machine slept,
+//! they could not renew it. So a process that reaps one has itself seen it unrenewed for as long as
+//! a lease is (`unrenewed.rs`), by a watch that stands still while the machine sleeps.
 
 use std::time::Duration;
 

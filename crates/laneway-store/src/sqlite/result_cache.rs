@@ -1,4 +1,5 @@
-//! Results that steps take instead of being executed again. Looks are reads, on connections of their own.
+//! Results that steps take instead of being executed again. Looks are reads, on connections of
+//! their own.
 
 use async_trait::async_trait;
 use laneway_core::artifact::ArtifactName;

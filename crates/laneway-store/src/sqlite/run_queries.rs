@@ -1,4 +1,5 @@
-//! Reads of runs. A small run is read on the caller's thread: another thread would cost more than the read.
+//! Reads of runs. A small run is read on the caller's thread: another thread would cost more than
+//! the read.
 
 use std::sync::Arc;
 

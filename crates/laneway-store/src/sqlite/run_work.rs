@@ -1,5 +1,5 @@
-//! One run inside one transaction: its rows are handed to the gate keeper as it asks for them, and what it made of
-//! them is written in the end. Decides nothing.
+//! One run inside one transaction: its rows are handed to the gate keeper as it asks for them, and
+//! what it made of them is written in the end. Decides nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub(super) fn on_run<T>(
     Ok(answer)
 }
 
-/// Does something to a run of which somebody says to hold tasks. `None` if it is gone, or set aside: then nothing of it is held
-/// by anybody, and the other runs of the same call go on.
+/// Does something to a run of which somebody says to hold tasks. `None` if it is gone, or set
+/// aside: then nothing of it is held by anybody, and the other runs of the same call go on.
 pub(super) fn on_held<T>(
     txn: &Txn<'_>,
     run: RunId,
@@ -60,8 +60,8 @@ pub(super) fn on_held<T>(
     Ok(Some(answer))
 }
 
-/// Does the same to several runs; what that means for others shows when all of them are done with. What one lets go of would
-/// else be taken by another that is about to be changed as well.
+/// Does the same to several runs; what that means for others shows when all of them are done with.
+/// What one lets go of would else be taken by another that is about to be changed as well.
 pub(super) fn on_each(
     txn: &Txn<'_>,
     runs: Vec<RunId>,
@@ -105,7 +105,8 @@ impl Follows {
         self.over.insert(child);
     }
 
-    /// Does something to one more run; what that means for others is kept until all of them are done with.
+    /// Does something to one more run; what that means for others is kept until all of them are
+    /// done with.
     pub(super) fn change<T>(
         &mut self,
         txn: &Txn<'_>,

@@ -1,4 +1,5 @@
-//! Sessions of nodes: register, renew, reap, retire, drain. Events of shared nodes go to a stream of their own.
+//! Sessions of nodes: register, renew, reap, retire, drain. Events of shared nodes go to a stream
+//! of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,7 +101,8 @@ impl Sessions for SqliteStore {
     }
 
     async fn reap(&self) -> Result<Reaped> {
-        // Before the rows are read: a session whose file was seen then, and which has no row now, is over or begins.
+        // Before the rows are read: a session whose file was seen then, and which has no row now,
+        // is over or begins.
         let mut files = self.shared.locks.list();
         let sessions = self.read(remote::sessions).await?;
         files.retain(|file| !sessions.iter().any(|listed| listed.session == *file));
@@ -157,8 +159,8 @@ impl Sessions for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Reaps sessions of which we hold proof, one transaction each, so that a large one blocks nobody long. What is no
-    /// proof for ever is asked again inside of it.
+    /// Reaps sessions of which we hold proof, one transaction each, so that a large one blocks
+    /// nobody long. What is no proof for ever is asked again inside of it.
     async fn reap_one(
         &self,
         session: SessionId,
@@ -217,8 +219,8 @@ pub(in crate::sqlite) fn renew(txn: &Txn<'_>, session: SessionId, tally: Tally) 
     }
 }
 
-/// Reads what a session holds as a verb: who only looks cannot set a run aside of which it could not read something, and nobody else may
-/// ever look at it while its holder lives.
+/// Reads what a session holds as a verb: who only looks cannot set a run aside of which it could
+/// not read something, and nobody else may ever look at it while its holder lives.
 pub(in crate::sqlite) fn examine_held(txn: &Txn<'_>, session: SessionId) -> Done<()> {
     let id = session.to_string();
     let held: Vec<(i64, Position, u32, u32)> = txn
@@ -322,8 +324,9 @@ fn offer_to_all(txn: &Txn<'_>, session: SessionId, offer: &Offer) -> Done<()> {
     Ok(())
 }
 
-/// Returns everything that a session held, and forgets it. The caller has proof that it is over, or the session itself says
-/// so, and why. Gives the number of tasks, or `None` when somebody else has reaped it before.
+/// Returns everything that a session held, and forgets it. The caller has proof that it is over, or
+/// the session itself says so, and why. Gives the number of tasks, or `None` when somebody else has
+/// reaped it before.
 pub(in crate::sqlite) fn reap(
     txn: &Txn<'_>,
     session: SessionId,
@@ -347,7 +350,8 @@ pub(in crate::sqlite) fn reap(
     if has(Bug::LostDropped) {
         held.clear();
     }
-    // First, so that what it held does not count on it: a task that nobody else can run waits for a node.
+    // First, so that what it held does not count on it: a task that nobody else can run waits for a
+    // node.
     txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
     txn.connection.prepare_cached(sql!("reap_queued"))?.execute([&id])?;
     // Pinned runs as a whole, whether it held something of them or not.
@@ -359,7 +363,8 @@ pub(in crate::sqlite) fn reap(
     for (no, position, attempt, generation) in &held {
         of_runs.entry(*no).or_default().push((*position, *attempt, *generation));
     }
-    // What one run lets go of is handed on when all of them have let go: a waiter may need keys of two.
+    // What one run lets go of is handed on when all of them have let go: a waiter may need keys of
+    // two.
     let mut follows = Follows::default();
     for (no, of_run) in of_runs {
         let run = txn.run_id(no)?;
@@ -394,7 +399,8 @@ pub(in crate::sqlite) fn reap(
     Ok(Some(held.len()))
 }
 
-/// A large submit that its process did not live to complete: nobody has seen it, nobody was told of it.
+/// A large submit that its process did not live to complete: nobody has seen it, nobody was told of
+/// it.
 fn discard_half_submitted(txn: &Txn<'_>, session: &str) -> Done<()> {
     for delete in [sql!("discard_tasks"), sql!("discard_needs_sets"), sql!("discard_runs")] {
         txn.connection.prepare_cached(delete)?.execute([session])?;
@@ -407,7 +413,8 @@ pub(in crate::sqlite) fn adopt(txn: &Txn<'_>, run: RunId, session: SessionId) ->
     on_run(txn, run, |keeper| keeper.adopt(session))?;
     for child in children::unended(txn, txn.shelf.plans(), run)? {
         match on_run(txn, child, |keeper| keeper.adopt(session)) {
-            // Somebody else goes on with it, or nobody may: that is no reason not to go on with the rest.
+            // Somebody else goes on with it, or nobody may: that is no reason not to go on with the
+            // rest.
             Ok(()) | Err(Failure::Refused(Error::Owned { .. } | Error::SetAside { .. })) => {}
             Err(failure) => return Err(failure),
         }

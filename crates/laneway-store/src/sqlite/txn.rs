@@ -194,7 +194,8 @@ pub(super) fn plan(connection: &Connection, plans: &Plans, version: &Version) ->
     Ok(plans.make(version, name, document)?)
 }
 
-/// Those that were asked for in one answer; nothing of one that cannot be read, which hides none of the others.
+/// Those that were asked for in one answer; nothing of one that cannot be read, which hides none of
+/// the others.
 pub(super) type Seen = HashMap<Version, Option<Arc<Plan>>>;
 
 pub(super) fn seen(
@@ -307,7 +308,8 @@ mod tests {
     /// Name, index and text of each statement whose head names an index.
     const INDEXED: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/sqlite_indexes.rs"));
 
-    /// A statement's head names its index. A planner that prefers another one makes a run quadratic, unseen.
+    /// A statement's head names its index. A planner that prefers another one makes a run
+    /// quadratic, unseen.
     #[test]
     fn every_statement_uses_the_index_that_its_head_names() {
         let mut connection = Connection::open_in_memory().expect("a database");
@@ -328,8 +330,8 @@ mod tests {
         assert!(checked > 5, "only {checked} statements name an index");
     }
 
-    /// A table that lives as long as a statement costs more than most of what is written, and a CHECK with a list of words is enough to
-    /// make one.
+    /// A table that lives as long as a statement costs more than most of what is written, and a
+    /// CHECK with a list of words is enough to make one.
     #[test]
     fn nothing_that_is_said_for_every_task_makes_a_table_of_its_own() {
         let mut connection = Connection::open_in_memory().expect("a database");

@@ -145,7 +145,8 @@ pub(super) fn run_behind(
     Ok(found.and_then(|(id, at)| Some((RunId::parse(&id)?, Millis(at)))))
 }
 
-/// The runs that a statement finds, with what a list says of them. Tasks of one that has more than `most` are not counted.
+/// The runs that a statement finds, with what a list says of them. Tasks of one that has more than
+/// `most` are not counted.
 pub(super) fn listed(
     connection: &Connection,
     locks: &SessionLocks,
@@ -301,7 +302,8 @@ pub(super) fn backlog(connection: &Connection) -> Done<Vec<(Option<Gate>, u64)>>
         .prepare_cached(sql!("backlog"))?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    // A word that cannot be read is in no line of its own; its run is set aside by whoever works on it.
+    // A word that cannot be read is in no line of its own; its run is set aside by whoever works on
+    // it.
     Ok(rows.into_iter().map(|(gate, tasks)| (gate.as_deref().and_then(Gate::parse), tasks)).collect())
 }
 

@@ -1,5 +1,5 @@
-//! What stands behind the gates of tasks that wait, for whoever asks why: holders, lines, nodes. Counted as the gate
-//! keeper counts; a line is read once for all tasks of a run that stand in it.
+//! What stands behind the gates of tasks that wait, for whoever asks why: holders, lines, nodes.
+//! Counted as the gate keeper counts; a line is read once for all tasks of a run that stand in it.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,8 @@ pub(super) fn of_run(
     let mut read = |row: &Row<'_>| -> Done<()> {
         let gate: Option<String> = row.get(0)?;
         let mut gate = gate.as_deref().and_then(Gate::parse);
-        // Nobody writes into every row that a run is queued or paused: it holds for all that would be next.
+        // Nobody writes into every row that a run is queued or paused: it holds for all that would
+        // be next.
         if is_queued && gate.is_some() {
             gate = Some(Gate::MaxRuns);
         } else if is_paused && gate == Some(Gate::MaxParallel) {
@@ -85,7 +86,8 @@ pub(super) fn of_run(
     Ok(waits)
 }
 
-/// Why nothing of a run starts: it is for later, it is queued, or a person paused it. And the node that owns it.
+/// Why nothing of a run starts: it is for later, it is queued, or a person paused it. And the node
+/// that owns it.
 fn of_the_run(connection: &Connection, head: &Head) -> Done<(Option<Waits>, Option<String>)> {
     let (status, pauses, owner, not_before): (String, Option<String>, Option<String>, Option<i64>) =
         connection
@@ -230,7 +232,8 @@ impl Look<'_> {
         found.into_iter().map(read).collect()
     }
 
-    /// Tasks of whatever run: its id, position, status, node and start, and what else the question asks for.
+    /// Tasks of whatever run: its id, position, status, node and start, and what else the question
+    /// asks for.
     fn tasks<T>(
         &self,
         sql: &str,
@@ -263,7 +266,8 @@ impl Look<'_> {
         }
         match read_head(self.connection, self.plans, run) {
             Ok(other) => Ok(other.head.plan.task_name(position)),
-            // What cannot be read of another run is that one's trouble: this one waits for it all the same.
+            // What cannot be read of another run is that one's trouble: this one waits for it all
+            // the same.
             Err(failure) if quarantine::is_about_a_value(&failure) => Ok(format!("position {position}")),
             Err(failure) => Err(failure),
         }
@@ -292,7 +296,8 @@ impl Look<'_> {
         matches!(self.head.head.placed, Placed::Pinned { .. }) && self.owner.is_none()
     }
 
-    /// Whether a task of this class is offered to the owner of its run alone, in a run that is not pinned.
+    /// Whether a task of this class is offered to the owner of its run alone, in a run that is not
+    /// pinned.
     fn is_bound(&self, class: i64) -> bool {
         let head = &self.head.head;
         head.placed == Placed::Spread && self.owner.is_some() && class == head.own_class

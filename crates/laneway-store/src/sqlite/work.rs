@@ -1,5 +1,5 @@
-//! The path of a task. Each verb is one transaction of the writer, or some for a large submission. The gate keeper
-//! (`keeper/`) decides what follows from it.
+//! The path of a task. Each verb is one transaction of the writer, or some for a large submission.
+//! The gate keeper (`keeper/`) decides what follows from it.
 
 pub(super) mod children;
 pub(super) mod claim;
@@ -133,7 +133,8 @@ impl Work for SqliteStore {
 }
 
 impl SqliteStore {
-    /// A large run, so that nobody waits long for the write lock. It becomes visible with the last chunk.
+    /// A large run, so that nobody waits long for the write lock. It becomes visible with the last
+    /// chunk.
     async fn submit_in_chunks(&self, submission: Arc<Submission>) -> Result<RunId> {
         let (run, steps) = (RunId::new(Uuid::now_v7()), submission.plan.workflow.steps.len());
         let first = Arc::clone(&submission);
@@ -184,8 +185,8 @@ pub(in crate::sqlite) fn advance(txn: &Txn<'_>, run: RunId, by: &str) -> Done<u3
     on_run(txn, run, |keeper| keeper.advance(by))
 }
 
-/// Says something about claims, run by run, and gives their fates in the order in which they came. Claims of a run that is gone
-/// are lost, and take nothing of the others with them.
+/// Says something about claims, run by run, and gives their fates in the order in which they came.
+/// Claims of a run that is gone are lost, and take nothing of the others with them.
 fn by_run(
     txn: &Txn<'_>,
     claims: &[ClaimRef],

@@ -36,9 +36,9 @@ use crate::sqlite::statements::sql;
 /// How long a batch may grow: bounded in time, so that the first caller's wait is bounded too.
 const BATCH: Duration = Duration::from_millis(5);
 
-/// Pages of WAL after which a checkpoint is due: 4 MB. After it the WAL is written from its head again, in place,
-/// and a sync in place costs half of one that makes the file longer; few pages differ, so that it is cheap.
-/// A test build comes by more often.
+/// Pages of WAL after which a checkpoint is due: 4 MB. After it the WAL is written from its head
+/// again, in place, and a sync in place costs half of one that makes the file longer; few pages
+/// differ, so that it is cheap. A test build comes by more often.
 const CHECKPOINT_PAGES: i32 = if ARMED { 50 } else { 1_000 };
 
 /// A handle on the thread. Dropping the last one ends it after what was sent.
@@ -76,8 +76,8 @@ impl Writer {
         self.counts.commits()
     }
 
-    /// Runs a verb in a transaction and returns what it says once that is on disk. `verb` may run more than
-    /// once, if its batch had to be taken back.
+    /// Runs a verb in a transaction and returns what it says once that is on disk. `verb` may run
+    /// more than once, if its batch had to be taken back.
     pub(super) async fn apply<T, F>(&self, verb: F) -> Result<T>
     where
         T: Send + 'static,
@@ -146,8 +146,9 @@ impl<T: Send, F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send> Verb for Pend
 /// How a verb that fails is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undo {
-    /// With the whole transaction, if it has written anything. Its batch is then done again, each verb behind a savepoint. Few fail, most
-    /// of those before they write, and a savepoint keeps a copy of every page that is changed.
+    /// With the whole transaction, if it has written anything. Its batch is then done again, each
+    /// verb behind a savepoint. Few fail, most of those before they write, and a savepoint keeps a
+    /// copy of every page that is changed.
     Batch,
     /// Alone: it runs behind a savepoint.
     Verb,
@@ -181,8 +182,8 @@ struct Work {
     shelf: Shelf,
     clock: Arc<Clock>,
     changes: watch::Sender<u64>,
-    /// Set by an fsync error, when the disk did not keep what it was given, and when the file is gone: nothing is
-    /// written any more.
+    /// Set by an fsync error, when the disk did not keep what it was given, and when the file is
+    /// gone: nothing is written any more.
     broken: Option<Error>,
 }
 
@@ -232,7 +233,8 @@ impl Work {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
-        // SQLite goes on writing into a file that somebody removed, and nothing of that could be found again.
+        // SQLite goes on writing into a file that somebody removed, and nothing of that could be
+        // found again.
         if identity(&self.path) != self.file {
             let why = format!("{} was removed or replaced while it was in use", self.path.display());
             let error = Error::Closed { why };
@@ -256,8 +258,9 @@ impl Work {
                     self.broken = Some(error.clone());
                     return Err(error);
                 }
-                // At COMMIT it is unknown what happened: the connection is dropped, which takes back what was
-                // not committed, and the next batch looks at the file as it is. Every verb may be repeated.
+                // At COMMIT it is unknown what happened: the connection is dropped, which takes
+                // back what was not committed, and the next batch looks at the file as it is. Every
+                // verb may be repeated.
                 self.shelf.forget();
                 Err(told)
             }
@@ -301,7 +304,8 @@ impl Work {
             }
         }
         let Open { now, before, .. } = open;
-        // A batch that changed nothing (a claim that found nothing) writes nothing and costs no fsync.
+        // A batch that changed nothing (a claim that found nothing) writes nothing and costs no
+        // fsync.
         let has_changed = connection.total_changes() != before;
         if has_changed {
             connection.prepare_cached(sql!("clock_write"))?.execute([now.0.to_string()])?;
@@ -327,8 +331,9 @@ impl Work {
         Ok(has_changed)
     }
 
-    /// One verb. An error that reaches further than the verb ends the batch. A run of which something cannot be read is set
-    /// aside in the same transaction, and the verb is asked again: it goes on with other runs, or says what became of this one.
+    /// One verb. An error that reaches further than the verb ends the batch. A run of which
+    /// something cannot be read is set aside in the same transaction, and the verb is asked again:
+    /// it goes on with other runs, or says what became of this one.
     fn one(&self, connection: &Connection, open: &mut Open, verb: &mut dyn Verb) -> rusqlite::Result<Turn> {
         let before = connection.total_changes();
         loop {
@@ -393,8 +398,9 @@ impl Work {
         Ok(connection)
     }
 
-    /// Between batches, never inside one: a checkpoint writes and syncs what the WAL holds. PASSIVE waits for
-    /// nobody; once it has moved everything, the next commit begins at the head of the WAL again.
+    /// Between batches, never inside one: a checkpoint writes and syncs what the WAL holds. PASSIVE
+    /// waits for nobody; once it has moved everything, the next commit begins at the head of the
+    /// WAL again.
     fn checkpoint_if_due(&self) -> rusqlite::Result<()> {
         let Some(connection) = &self.connection else { return Ok(()) };
         if self.counts.wal_pages() < CHECKPOINT_PAGES {
@@ -406,8 +412,8 @@ impl Work {
         Ok(())
     }
 
-    /// A full disk passes. A disk that did not keep what it was given does not: pages that the system has dropped
-    /// would be taken for written by the next checkpoint, so there must be none.
+    /// A full disk passes. A disk that did not keep what it was given does not: pages that the
+    /// system has dropped would be taken for written by the next checkpoint, so there must be none.
     fn on_checkpoint_failed(&mut self, error: &rusqlite::Error) {
         if fault::reach(error) == Reach::Store {
             self.broken = Some(fault::not_kept(error));

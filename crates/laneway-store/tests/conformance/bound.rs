@@ -1,5 +1,5 @@
-//! R17: a run whose files are too large to follow it is bound to the node that has them, and goes on
-//! there as a pinned run does.
+//! R17: a run whose files are too large to follow it is bound to the node that has them, and goes
+//! on there as a pinned run does.
 
 use laneway_core::class::Offer;
 use laneway_core::event::{Fact, KeptFiles};

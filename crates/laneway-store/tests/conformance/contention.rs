@@ -1,5 +1,6 @@
-//! Many promoters on Postgres at once: what is counted is counted behind the lock, one that dies half-way leaves nothing,
-//! and those who meet on crossing ways are parted without anybody noticing.
+//! Many promoters on Postgres at once: what is counted is counted behind the lock, one that dies
+//! half-way leaves nothing, and those who meet on crossing ways are parted without anybody
+//! noticing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -327,7 +328,8 @@ fn host_that_vanishes_inside_a_transaction_holds_its_locks_for_seconds_only() {
     });
 }
 
-/// Whoever pauses a workflow does not see a run that is about to begin or to go on, and that one does not see the pause.
+/// Whoever pauses a workflow does not see a run that is about to begin or to go on, and that one
+/// does not see the pause.
 #[test]
 fn run_that_begins_or_goes_on_beside_a_pause_of_its_workflow_is_paused() {
     for is_retry in [false, true] {
@@ -373,7 +375,8 @@ fn eight_nodes_on_crossing_ways_grant_nothing_twice_and_see_no_error() {
     block_on(async {
         let schema = Schema::alone();
         let head = "limits: {w: 2, x: 1}\nmax_parallel: 4\non_failure: continue";
-        // Each end hands keys on to other runs, which lets their tasks go on, in whatever order of runs.
+        // Each end hands keys on to other runs, which lets their tasks go on, in whatever order of
+        // runs.
         let keys = [
             "lock: p",
             "lock: q",

@@ -1,4 +1,5 @@
-//! What verbs write on Postgres, counted row by row: what must not grow with what a node runs, and what goes together.
+//! What verbs write on Postgres, counted row by row: what must not grow with what a node runs, and
+//! what goes together.
 
 use std::sync::Arc;
 

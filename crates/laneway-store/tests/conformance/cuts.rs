@@ -1,5 +1,5 @@
-//! The line to Postgres is cut around COMMIT, or the server goes away in the middle of work. Whoever says a verb again is
-//! told the truth, and nothing is done twice.
+//! The line to Postgres is cut around COMMIT, or the server goes away in the middle of work.
+//! Whoever says a verb again is told the truth, and nothing is done twice.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -327,8 +327,8 @@ const STEPS: [(&str, &str); 6] = [
     ("f", "needs: [a, b, c, d, e]"),
 ];
 
-/// Works as a node does: repeats what was not answered, and gives back what it was never told that it holds. Says which
-/// tasks it has ended.
+/// Works as a node does: repeats what was not answered, and gives back what it was never told that
+/// it holds. Says which tasks it has ended.
 async fn work(node: Node, runs: Vec<RunId>) -> Vec<(RunId, u32)> {
     let (store, mut ended) = (&node.store, Vec::new());
     loop {
@@ -343,7 +343,8 @@ async fn work(node: Node, runs: Vec<RunId>) -> Vec<(RunId, u32)> {
         if is_over.await {
             return ended;
         }
-        // A renewal is a commit, of which few come through: only where there is something to give back.
+        // A renewal is a commit, of which few come through: only where there is something to give
+        // back.
         let mine = again_and_again(async || {
             let nodes = store.nodes(99).await?;
             Ok(nodes.into_iter().find(|view| view.session == node.session).map(|view| view.held))

@@ -1,4 +1,5 @@
-//! Reads for whoever looks at a whole store: filters of the list, outcomes of workflows, lines at keys, the overview.
+//! Reads for whoever looks at a whole store: filters of the list, outcomes of workflows, lines at
+//! keys, the overview.
 
 use std::time::Duration;
 
@@ -134,7 +135,8 @@ async fn behind_a_run_that_is_gone_there_is_nothing(place: Place) {
 async fn page_of_runs_reads_nothing_beyond_its_bounds(place: Place) {
     let node = place.node("one").await;
     if let Some(beneath) = server::beneath(node.store.dir()).await {
-        // With a table that is almost empty nothing but a rule keeps the planner from reading it whole.
+        // With a table that is almost empty nothing but a rule keeps the planner from reading it
+        // whole.
         let rules = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
         beneath.batch_execute(rules).await.expect("rules");
         let (page, behind) = ("text[], text, bigint, text, bigint, bigint, text, text", "text, bigint");
@@ -252,7 +254,8 @@ async fn line_of_a_limit_names_holders_and_those_who_wait(place: Place) {
         ("flow", claimed.step.as_str(), TaskStatus::Running)
     );
     assert!(holder.since.is_some() && holder.node.as_deref() == Some("one"));
-    // The more urgent one of the second run came later than the other of the first, and goes before it.
+    // The more urgent one of the second run came later than the other of the first, and goes before
+    // it.
     let waits: Vec<(RunId, &str)> = line.queue.iter().map(|task| (task.run, task.step.as_str())).collect();
     assert_eq!(waits.len(), 3);
     assert_eq!(waits[2], (two, "a"));

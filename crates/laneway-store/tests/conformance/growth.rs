@@ -1,4 +1,5 @@
-//! R9 in the store: a step with `for_each` becomes one task for each item, a batch at a time, and ends with the last of them.
+//! R9 in the store: a step with `for_each` becomes one task for each item, a batch at a time, and
+//! ends with the last of them.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A place for a store, nodes that work on it, and short words for what they do. Every verb that changes a
-//! run is followed by `audit::check`.
+//! A place for a store, nodes that work on it, and short words for what they do. Every verb that
+//! changes a run is followed by `audit::check`.
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -38,7 +38,8 @@ pub(crate) enum Database {
 }
 
 impl Database {
-    /// How many random cases to try. Each needs a schema of its own on Postgres, and every look a journey.
+    /// How many random cases to try. Each needs a schema of its own on Postgres, and every look a
+    /// journey.
     pub(crate) fn cases(self, cases: u32) -> u32 {
         match self {
             Self::Sqlite => cases,
@@ -47,9 +48,9 @@ impl Database {
     }
 }
 
-/// Runs each named function once per database: with a fresh place, or, `by name`, with the database's name; those that
-/// look beneath the verbs, or at what SQLite alone has, are `sqlite only`. A function that is not named is reported as
-/// dead code.
+/// Runs each named function once per database: with a fresh place, or, `by name`, with the
+/// database's name; those that look beneath the verbs, or at what SQLite alone has, are `sqlite
+/// only`. A function that is not named is reported as dead code.
 macro_rules! for_each_database {
     (by name: $($name:ident,)+) => {
         mod sqlite {
@@ -124,7 +125,8 @@ impl Place {
         Self::within(database, std::env::temp_dir())
     }
 
-    /// In memory where the system has such a place: for thousands of verbs whose order matters, not their disk.
+    /// In memory where the system has such a place: for thousands of verbs whose order matters, not
+    /// their disk.
     pub(crate) fn quick(database: Database) -> Self {
         let memory = PathBuf::from("/dev/shm");
         Self::within(database, if memory.is_dir() { memory } else { std::env::temp_dir() })
@@ -189,8 +191,9 @@ pub(crate) struct Node {
     life: Arc<Life>,
 }
 
-/// On Postgres a session lives as long as it is renewed. Here it lives as long as somebody holds its node, and is over in
-/// the moment in which nobody does, as a process that holds a lock; what time does to leases has its own tests.
+/// On Postgres a session lives as long as it is renewed. Here it lives as long as somebody holds
+/// its node, and is over in the moment in which nobody does, as a process that holds a lock; what
+/// time does to leases has its own tests.
 struct Life {
     dir: PathBuf,
     session: SessionId,
@@ -397,7 +400,8 @@ impl Node {
         self.store.promote().await.expect("an answer")
     }
 
-    /// Claims, starts and finishes one task after the other until none is available. Returns the order.
+    /// Claims, starts and finishes one task after the other until none is available. Returns the
+    /// order.
     pub(crate) async fn work(&self, run: RunId, outcome: impl Fn(&str) -> Outcome) -> Vec<String> {
         let mut order = Vec::new();
         while let Some(held) = self.take(run, 1).await.pop() {

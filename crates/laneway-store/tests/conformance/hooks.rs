@@ -1,4 +1,5 @@
-//! R12, T2: ends of runs whose workflow has hooks, their plans as they come back from the store, and who listens where.
+//! R12, T2: ends of runs whose workflow has hooks, their plans as they come back from the store,
+//! and who listens where.
 
 use std::sync::Arc;
 use std::time::Duration;

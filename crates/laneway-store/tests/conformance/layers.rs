@@ -1,5 +1,5 @@
-//! R17: what attempts changed in their views of the files is stored with their ends, and a run whose
-//! files are too large for the store stays on the node that has them.
+//! R17: what attempts changed in their views of the files is stored with their ends, and a run
+//! whose files are too large for the store stays on the node that has them.
 
 use std::time::Duration;
 

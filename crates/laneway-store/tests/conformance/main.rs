@@ -1,9 +1,9 @@
-//! What every database must do, as one suite over the verbs of `store.rs`. A second database is named in
-//! `harness::Database` and in `for_each_database!`, nowhere else. Only `files.rs` and `disk.rs` are about
-//! SQLite alone.
+//! What every database must do, as one suite over the verbs of `store.rs`. A second database is
+//! named in `harness::Database` and in `for_each_database!`, nowhere else. Only `files.rs` and
+//! `disk.rs` are about SQLite alone.
 //!
-//! After every verb the harness folds the run's events anew and compares with what is stored, so each test
-//! proves E1 and E2 along with its own sentence.
+//! After every verb the harness folds the run's events anew and compares with what is stored, so
+//! each test proves E1 and E2 along with its own sentence.
 
 mod access;
 mod admitting;

@@ -219,7 +219,8 @@ fn node_hears_what_another_says_also_after_its_line_was_cut() {
         let instance = store.instance().to_string();
         for round in 0..2 {
             changes.mark_unchanged();
-            // The hint at the beginning of a connection may still be under way: what is told comes after it.
+            // The hint at the beginning of a connection may still be under way: what is told comes
+            // after it.
             let told = async {
                 loop {
                     beneath.query("SELECT pg_notify('laneway', $1)", &[&instance]).await.expect("sent");
@@ -300,8 +301,8 @@ fn types_of(code: &str, name: &str) -> Vec<String> {
     types.filter(|word| !word.is_empty()).map(type_of).collect()
 }
 
-/// A statement's head names its index. One that cannot use it, because a condition does not imply the index's own,
-/// makes a run quadratic, unseen.
+/// A statement's head names its index. One that cannot use it, because a condition does not imply
+/// the index's own, makes a run quadratic, unseen.
 #[test]
 fn every_statement_has_an_index_as_its_head_says() {
     block_on(async {
@@ -324,7 +325,8 @@ fn every_statement_has_an_index_as_its_head_says() {
                 if count == 0 { String::new() } else { format!("({})", vec!["NULL"; count].join(", ")) };
             let explained = beneath.simple_query(&format!("EXPLAIN EXECUTE {name}_looked_at{nulls}")).await;
             let explained = format!("{:?}", explained.unwrap_or_else(|error| panic!("{name}: {error:?}")));
-            // Which of two it takes depends on how many rows there are; that it has one to take does not.
+            // Which of two it takes depends on how many rows there are; that it has one to take
+            // does not.
             assert!(!explained.contains("Seq Scan on"), "{name} cannot use {index}: {explained}");
             let is_there = beneath
                 .query_opt(
@@ -430,7 +432,8 @@ fn run_that_goes_while_it_is_promoted_ends_nobody() {
     });
 }
 
-/// Whoever follows the stream of pools by number has passed by what becomes visible behind a larger number.
+/// Whoever follows the stream of pools by number has passed by what becomes visible behind a larger
+/// number.
 #[test]
 fn event_of_a_pool_never_becomes_visible_behind_a_later_one() {
     block_on(async {

@@ -1,5 +1,5 @@
-//! Random graphs under random verbs of several nodes that fail, die and are stale. After every verb all that
-//! `audit.rs` knows must hold; at the end the run is drained, and it must end.
+//! Random graphs under random verbs of several nodes that fail, die and are stale. After every verb
+//! all that `audit.rs` knows must hold; at the end the run is drained, and it must end.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -35,9 +35,10 @@ const FULL: &str = "LANEWAY_TEST_FULL";
 /// How many times as many cases that plays.
 const FULL_FACTOR: u32 = 10;
 
-/// Runs a property; a failing case is shrunk, shown, and kept with its seed beside this file. `PROPTEST_CASES` asks for
-/// more of them, or for less, and `cargo xtask check --full` for ten times as many. Without that the cases are always the same: what a change breaks is told with that change, and
-/// the hunt for what was always there is somebody's choice.
+/// Runs a property; a failing case is shrunk, shown, and kept with its seed beside this file.
+/// `PROPTEST_CASES` asks for more of them, or for less, and `cargo xtask check --full` for ten
+/// times as many. Without that the cases are always the same: what a change breaks is told with
+/// that change, and the hunt for what was always there is somebody's choice.
 pub(crate) fn prove<S: Strategy>(name: &'static str, cases: u32, cases_of: S, property: impl Fn(S::Value)) {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     let factor = if std::env::var_os(FULL).is_some() { FULL_FACTOR } else { 1 };

@@ -1,4 +1,5 @@
-//! The store's SQL statements by name (`build.rs`), for tests that read the databases' plans for them.
+//! The store's SQL statements by name (`build.rs`), for tests that read the databases' plans for
+//! them.
 
 pub(crate) mod sqlite {
     include!(concat!(env!("OUT_DIR"), "/sqlite_statements.rs"));

@@ -1,4 +1,5 @@
-//! E4 in the store: steps that wait are parked, held by nobody, and ended by the first signal or by the store's clock.
+//! E4 in the store: steps that wait are parked, held by nobody, and ended by the first signal or by
+//! the store's clock.
 
 use std::time::Duration;
 
@@ -395,7 +396,8 @@ async fn clean_up_may_wait(place: Place) {
     assert_eq!(node.status(run).await, RunStatus::Failed);
 }
 
-/// Found by the model: the place was free in the middle of a look at the gates, and nobody was told.
+/// Found by the model: the place was free in the middle of a look at the gates, and nobody was
+/// told.
 async fn place_of_what_a_failed_wait_halts_goes_to_the_next(place: Place) {
     let node = place.node("one").await;
     let steps =
@@ -570,7 +572,8 @@ async fn run_with_a_parked_task_is_not_removed(place: Place) {
     }
 }
 
-/// What a process asks when it starts, and whenever time may have something to say: none of it walks along the tasks.
+/// What a process asks when it starts, and whenever time may have something to say: none of it
+/// walks along the tasks.
 fn due_task_is_found_by_an_index(database: Database) {
     let place = Place::new(database);
     block_on(async {

@@ -1,6 +1,7 @@
-//! `cargo xtask torture nodes`: three real workers in network namespaces of their own and one Postgres; nodes are killed and
-//! frozen, cut off and lied to about the time, the database goes away, answers to COMMIT are lost. Then the offline checker
-//! looks, and bugs are seeded, each of which it has to find.
+//! `cargo xtask torture nodes`: three real workers in network namespaces of their own and one
+//! Postgres; nodes are killed and frozen, cut off and lied to about the time, the database goes
+//! away, answers to COMMIT are lost. Then the offline checker looks, and bugs are seeded, each of
+//! which it has to find.
 //!
 //! ```text
 //! fault.rs (what goes wrong) ─▶ case.rs (runs, faults, healing) ─▶ story.rs, check.rs (findings) ─▶ tally.rs
@@ -245,7 +246,8 @@ fn boot_seconds() -> f64 {
     text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// From seconds since the machine started to milliseconds of the wall clock, which is also the database's.
+/// From seconds since the machine started to milliseconds of the wall clock, which is also the
+/// database's.
 #[expect(clippy::disallowed_methods, reason = "the ledger and the database's times are compared by it")]
 fn offset_ms() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());

@@ -29,7 +29,8 @@ pub(in crate::postgres) async fn apply(
     let (key, now) = (vec![format!("applied:{name}")], terms.now.map(|now| now.0));
     let bundle = application.bundle.as_ref().map(ContentHash::as_str);
     let mut flight = link.begin(Begin::Write);
-    // Two who apply the same name come one behind the other: what is the newest is read behind the lock.
+    // Two who apply the same name come one behind the other: what is the newest is read behind the
+    // lock.
     let locks = link.locks.acquire_keys(&key)?;
     locks.send(&mut flight);
     flight.ask(sql!("definition_versions", TEXT, INT8, INT8), vec![name, &i64::MAX, &1_i64]);

@@ -1,4 +1,5 @@
-//! Runs that steps start: which are to be started, that one is, or cannot be, and what the end of one means for the other.
+//! Runs that steps start: which are to be started, that one is, or cannot be, and what the end of
+//! one means for the other.
 
 use laneway_core::child::{ChildEnd, Parent};
 use laneway_core::id::{RunId, SessionId};
@@ -57,8 +58,9 @@ fn wanted_row(found: &Row) -> Done<(RunId, WantedRow)> {
     Ok((row::word(found, 0, "run id", RunId::parse)?, wanted))
 }
 
-/// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must
-/// not be. Asked behind the lock of the parent: whoever ends the child asks for that too.
+/// A child is there, in the transaction that makes it. If it is over by now, so is who waits for
+/// it; without somebody who waits it must not be. Asked behind the lock of the parent: whoever ends
+/// the child asks for that too.
 pub(super) async fn began(
     shelf: &Shelf,
     link: &Link,
@@ -162,7 +164,8 @@ pub(in crate::postgres) async fn refused(
     refuse.await.map(drop)
 }
 
-/// A child is to end. Of one that is gone, or set aside, nobody knows when it would: who waits for it ends without it.
+/// A child is to end. Of one that is gone, or set aside, nobody knows when it would: who waits for
+/// it ends without it.
 pub(in crate::postgres) async fn stop(
     shelf: &Shelf,
     link: &Link,
@@ -247,8 +250,8 @@ pub(in crate::postgres) async fn tell(shelf: &Shelf, link: &Link, terms: Terms, 
     unless_away(link, parent.run, told).await.map(drop)
 }
 
-/// A run is back that was set aside, and to which nothing was told meanwhile: that it is to end, or has ended, and the same of its
-/// children. The transaction is open.
+/// A run is back that was set aside, and to which nothing was told meanwhile: that it is to end, or
+/// has ended, and the same of its children. The transaction is open.
 pub(in crate::postgres) async fn released(shelf: &Shelf, link: &Link, within: Terms, run: RunId) -> Done<()> {
     if let Some(parent) = shelf.head(link, run).await?.head.parent.clone() {
         let awaits =
@@ -341,7 +344,8 @@ pub(in crate::postgres) async fn adopt(
     Ok(())
 }
 
-/// Somebody else goes on with it, or nobody may, or it has ended: that is no reason not to go on with the rest.
+/// Somebody else goes on with it, or nobody may, or it has ended: that is no reason not to go on
+/// with the rest.
 async fn take(shelf: &Shelf, link: &Link, within: Terms, run: RunId, session: SessionId) -> Done<()> {
     let seed = Missing { nodes: [session].into(), ..Missing::default() };
     let job = job(shelf, link, run, seed).await?;

@@ -1,5 +1,5 @@
-//! `claim`: picks and takes in one statement, so that two never get the same task and nobody waits. It checks no gate
-//! and appends no event; the holder's `start` does.
+//! `claim`: picks and takes in one statement, so that two never get the same task and nobody waits.
+//! It checks no gate and appends no event; the holder's `start` does.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -84,7 +84,8 @@ async fn claim_once(shelf: &Shelf, link: &Link, terms: Terms, ask: &Ask, start: 
 pub(super) struct Taken {
     /// In the order of the line, with all that is needed to run them.
     pub(super) claims: Vec<Claim>,
-    /// What is to be asked of the heads of the lines: the walk began at the cursors and found too little.
+    /// What is to be asked of the heads of the lines: the walk began at the cursors and found too
+    /// little.
     pub(super) rest: Option<Ask>,
 }
 
@@ -98,8 +99,9 @@ pub(super) struct Asked {
     session: String,
     limit: i64,
     ahead: i64,
-    /// Must not wait for a place in a worker's hand: a claim that dies with its node counts as an execution of a step that
-    /// must not run twice, and a key that is held unused keeps others waiting.
+    /// Must not wait for a place in a worker's hand: a claim that dies with its node counts as an
+    /// execution of a step that must not run twice, and a key that is held unused keeps others
+    /// waiting.
     never_ahead: Vec<i64>,
     /// The same for a request to all runs: versions of which every step may wait so.
     may_wait: Vec<String>,
@@ -428,7 +430,8 @@ impl LineStarts {
     }
 }
 
-/// Whether items of some step must not be held ahead. They have no place in a list of positions, so that nothing of such a run is.
+/// Whether items of some step must not be held ahead. They have no place in a list of positions, so
+/// that nothing of such a run is.
 fn bars_items(head: &Head) -> bool {
     let plan = &head.head.plan;
     let growing = plan.workflow.steps.iter().filter(|step| step.for_each.is_some());

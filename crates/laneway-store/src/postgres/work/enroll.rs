@@ -1,5 +1,6 @@
-//! `submit` of runs that concern nobody else: no lock, no order, no limit, no moment, no bound on the runs of a workflow,
-//! no key of the caller's. However many come at the same time, they are one transaction of two round trips, and one sync of the disk.
+//! `submit` of runs that concern nobody else: no lock, no order, no limit, no moment, no bound on
+//! the runs of a workflow, no key of the caller's. However many come at the same time, they are one
+//! transaction of two round trips, and one sync of the disk.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! `finish`: the heart. Checks the fence, keeps the attempt, appends events, decides on a retry, counts down
-//! successors, opens gates, ends the run if it is done, and claims the next tasks, all in one transaction of two round
-//! trips. If it frees something for other runs, the next tasks are claimed behind that. `start` and `give_back` are said in the same way.
+//! `finish`: the heart. Checks the fence, keeps the attempt, appends events, decides on a retry,
+//! counts down successors, opens gates, ends the run if it is done, and claims the next tasks, all
+//! in one transaction of two round trips. If it frees something for other runs, the next tasks are
+//! claimed behind that. `start` and `give_back` are said in the same way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +59,8 @@ enum NextClaim {
     FromHead(Ask),
 }
 
-/// Claims behind a finish. The ends are recorded, so that an error is none of theirs; the worker asks for work again.
+/// Claims behind a finish. The ends are recorded, so that an error is none of theirs; the worker
+/// asks for work again.
 async fn claim_next(base: &Base, taken: Vec<Claim>, next: NextClaim) -> Vec<Claim> {
     let claimed = match next {
         NextClaim::Nothing => return taken,
@@ -96,8 +98,9 @@ pub(in crate::postgres) async fn say(
     }
 }
 
-/// Runs of a call that are gone, or set aside: nothing of them is held by anybody, what is said of them is lost, and the call is
-/// said again for the others. That is rare, and costs nothing where it does not happen.
+/// Runs of a call that are gone, or set aside: nothing of them is held by anybody, what is said of
+/// them is lost, and the call is said again for the others. That is rare, and costs nothing where
+/// it does not happen.
 #[derive(Debug, Default)]
 struct Lost(Vec<RunId>);
 

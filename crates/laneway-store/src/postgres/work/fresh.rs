@@ -1,5 +1,6 @@
-//! Runs of which nothing is stored yet: everything about one follows from its plan, so that the gate keeper is answered
-//! without a database, and all that it made of them is written as columns, however many there are.
+//! Runs of which nothing is stored yet: everything about one follows from its plan, so that the
+//! gate keeper is answered without a database, and all that it made of them is written as columns,
+//! however many there are.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -73,7 +74,8 @@ impl New<'_> {
     }
 }
 
-/// Everything of new runs, as columns: each kind of row is one statement, however many runs there are.
+/// Everything of new runs, as columns: each kind of row is one statement, however many runs there
+/// are.
 #[derive(Debug, Default)]
 pub(super) struct NewRows {
     documents: Documents,
@@ -454,7 +456,8 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    /// A task of which nobody has said anything. What waits for nothing goes straight into the line for a place.
+    /// A task of which nobody has said anything. What waits for nothing goes straight into the line
+    /// for a place.
     fn row(&self, position: Position) -> TaskRow {
         let (plan, place) = (&self.plan, position as usize);
         let priority = plan.step(position).demands().priority;
@@ -572,7 +575,8 @@ impl Facts for Fresh {
         Ok(None)
     }
 
-    // Nothing of it has been stored, so that there are no items but those that the keeper has just made.
+    // Nothing of it has been stored, so that there are no items but those that the keeper has just
+    // made.
     fn batch(&mut self, _: Position, no: u32) -> Done<String> {
         Err(unreadable("batch of items", &no.to_string()).into())
     }

@@ -1,5 +1,5 @@
-//! `promote`: what time alone opens or ends. Everything else is promoted where it happens. Many nodes do this at the same
-//! time: what they find is looked at again under each run's lock.
+//! `promote`: what time alone opens or ends. Everything else is promoted where it happens. Many
+//! nodes do this at the same time: what they find is looked at again under each run's lock.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,8 @@ use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 use crate::postgres::work::{on_run, submit};
 
-/// A run about which time has something to say: its timeout passed, or its moment has come, or that of some of its tasks.
+/// A run about which time has something to say: its timeout passed, or its moment has come, or that
+/// of some of its tasks.
 #[derive(Debug, Clone)]
 pub(in crate::postgres) struct DueRun {
     run: RunId,

@@ -1,6 +1,7 @@
-//! `submit`: a run with all of its tasks, in one transaction. Everything of it is known before it is written, so that the
-//! gate keeper needs no database, and each row is written once, as it is after the first gates were opened. Here alone; those
-//! that concern nobody else share a transaction (`enroll.rs`), and write the same rows.
+//! `submit`: a run with all of its tasks, in one transaction. Everything of it is known before it
+//! is written, so that the gate keeper needs no database, and each row is written once, as it is
+//! after the first gates were opened. Here alone; those that concern nobody else share a
+//! transaction (`enroll.rs`), and write the same rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +79,8 @@ pub(in crate::postgres) async fn submit(
         None => admission(link, run, submission, &keys).await?,
     };
     if let Admission::Refuse { why } = admission {
-        // Whoever came first with the same key may be what is in the way, and is seen behind the lock.
+        // Whoever came first with the same key may be what is in the way, and is seen behind the
+        // lock.
         if let Some(key) = &submission.key
             && let Some(found) = link.row(sql!("run_by_key", TEXT), &[key]).await?
         {
@@ -200,7 +202,8 @@ fn known(found: &Row, submission: &Submission) -> Done<RunId> {
     Ok(run)
 }
 
-/// Begins a run whose keys other runs may hold, or that a node has to take. Returns what is not written yet.
+/// Begins a run whose keys other runs may hold, or that a node has to take. Returns what is not
+/// written yet.
 async fn begin(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<Columns> {
     let head = shelf.head(link, run).await?;
     let seed = keys_to_begin(&head.head);
@@ -212,7 +215,8 @@ async fn begin(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<Col
 /// Cancels the runs in whose place another one is to start.
 async fn replace_all(shelf: &Shelf, link: &Link, terms: Terms, admission: Admission) -> Done<()> {
     if let Admission::Replace { which, reason } = admission {
-        // Those that wait come first: they would start in the place of one that ends, to be canceled then.
+        // Those that wait come first: they would start in the place of one that ends, to be
+        // canceled then.
         for other in which.into_iter().rev() {
             replace(shelf, link, terms, other, &reason).await?;
         }
@@ -238,8 +242,8 @@ async fn replace(shelf: &Shelf, link: &Link, terms: Terms, other: RunId, reason:
     Ok(())
 }
 
-/// Limits are objects of the store. A document may declare one, and then it says the same as everybody; what a step
-/// names must be there.
+/// Limits are objects of the store. A document may declare one, and then it says the same as
+/// everybody; what a step names must be there.
 async fn declare_limits(link: &Link, submission: &Submission, now: Millis) -> Done<()> {
     let workflow = &submission.plan.workflow;
     let named = workflow.steps.iter().flat_map(|step| &step.demands().limits).cloned();
@@ -275,8 +279,8 @@ async fn declare_limits(link: &Link, submission: &Submission, now: Millis) -> Do
     Ok(())
 }
 
-/// Whether there is room for the run beside others of its workflow. The keys with which it may begin
-/// are locked along with that of the workflow.
+/// Whether there is room for the run beside others of its workflow. The keys with which it may
+/// begin are locked along with that of the workflow.
 async fn admission(
     link: &Link,
     run: RunId,

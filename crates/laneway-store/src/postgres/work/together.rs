@@ -1,5 +1,6 @@
-//! Submissions that come at the same time go together: whoever comes while others are being written waits for those, and is
-//! written with everybody else who came meanwhile. Nobody waits for company, and one fsync is shared by all of a group.
+//! Submissions that come at the same time go together: whoever comes while others are being written
+//! waits for those, and is written with everybody else who came meanwhile. Nobody waits for
+//! company, and one fsync is shared by all of a group.
 //!
 //! ```text
 //!   submit ─▶ waiting ─▶ leader: takes all that wait ─▶ one transaction ─▶ answers ─▶ takes all that wait …
@@ -59,7 +60,8 @@ pub(super) async fn submit(base: &Arc<Base>, submission: Submission) -> Result<R
 
 async fn submit_alone(base: &Base, submission: &Submission) -> Result<RunId> {
     base.change(|link, terms| {
-        // A new one whenever it is said again: what is known of a run that was taken back is not true of another.
+        // A new one whenever it is said again: what is known of a run that was taken back is not
+        // true of another.
         let run = RunId::new(Uuid::now_v7());
         async move { alone::submit(&base.shelf, &link, terms, run, submission).await }
     })
@@ -95,7 +97,8 @@ impl Together {
     }
 }
 
-/// If one panics, nobody waits for it: who is left is told, and the next submission has a leader again.
+/// If one panics, nobody waits for it: who is left is told, and the next submission has a leader
+/// again.
 struct Lead<'t>(&'t Together);
 
 impl Drop for Lead<'_> {

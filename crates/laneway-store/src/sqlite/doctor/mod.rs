@@ -1,5 +1,6 @@
-//! What is wrong with a store, in words, with what to do about it: the file, its rows, each run against its own
-//! history, sessions, and files beside it. It only looks; `quarantine::release` is the one who changes something.
+//! What is wrong with a store, in words, with what to do about it: the file, its rows, each run
+//! against its own history, sessions, and files beside it. It only looks; `quarantine::release` is
+//! the one who changes something.
 
 mod run;
 
@@ -23,7 +24,8 @@ use crate::sqlite::statements::sql;
 
 /// Looks at the file, at the newest `limit` runs, and at what lies beside the store.
 pub(super) fn examine(connection: &Connection, shared: &Shared, limit: usize) -> Done<Examination> {
-    // Before the first statement, and so before its snapshot: what is made meanwhile is no leftover.
+    // Before the first statement, and so before its snapshot: what is made meanwhile is no
+    // leftover.
     let names = Names::beside(&shared.dir);
     let mut found = Vec::new();
     file(connection, shared, &mut found);

@@ -1,4 +1,5 @@
-//! One run against itself: can all of it be read, does its history tell what is stored, do its counters count right.
+//! One run against itself: can all of it be read, does its history tell what is stored, do its
+//! counters count right.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,8 @@ use crate::sqlite::{fault, read};
 /// Events that are read at a time.
 const PAGE: usize = 10_000;
 
-/// Everything of one run that does not fit: what cannot be read, a history that does not tell the state, counters
-/// that count something else. What the disk refuses is an error.
+/// Everything of one run that does not fit: what cannot be read, a history that does not tell the
+/// state, counters that count something else. What the disk refuses is an error.
 pub(in crate::sqlite) fn examine_run(connection: &Connection, plans: &Plans, run: RunId) -> Done<Vec<Error>> {
     let mut troubles = Vec::new();
     let head = match kept(read_head(connection, plans, run), &mut troubles)? {

@@ -1,4 +1,5 @@
-//! Runs that steps start: which are to be started, that one is, or cannot be, and what the end of one means for the other.
+//! Runs that steps start: which are to be started, that one is, or cannot be, and what the end of
+//! one means for the other.
 
 use std::collections::HashMap;
 
@@ -76,8 +77,8 @@ pub(in crate::sqlite) fn wanted(
     Ok(WantedPage { runs, end: end.filter(|_| read == wanting.limit) })
 }
 
-/// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must
-/// not be.
+/// A child is there, in the transaction that makes it. If it is over by now, so is who waits for
+/// it; without somebody who waits it must not be.
 pub(in crate::sqlite) fn began(txn: &Txn<'_>, parent: &Parent, child: RunId) -> Done<()> {
     pass(Point::ChildMade);
     if !on_run(txn, parent.run, |keeper| keeper.child_began(&parent.step, parent.life, child))? {
@@ -117,7 +118,8 @@ pub(in crate::sqlite) fn refused(txn: &Txn<'_>, parent: &Parent, why: &str) -> D
     on_held(txn, parent.run, |keeper| keeper.child_refused(&parent.step, parent.life, why)).map(drop)
 }
 
-/// A child is to end. Of one that is gone, or set aside, nobody knows when it would: who waits for it ends without it.
+/// A child is to end. Of one that is gone, or set aside, nobody knows when it would: who waits for
+/// it ends without it.
 pub(in crate::sqlite) fn stop(txn: &Txn<'_>, to_stop: &ToStop, follows: &mut Follows) -> Done<()> {
     if end(txn, to_stop.child, follows)? {
         return Ok(());
@@ -182,8 +184,8 @@ pub(in crate::sqlite) fn tell(txn: &Txn<'_>, child: RunId, follows: &mut Follows
     unless_away(txn, parent.run, told).map(drop)
 }
 
-/// A run is back that was set aside, and to which nothing was told meanwhile: that it is to end, or has ended, and the same of its
-/// children.
+/// A run is back that was set aside, and to which nothing was told meanwhile: that it is to end, or
+/// has ended, and the same of its children.
 pub(in crate::sqlite) fn released(txn: &Txn<'_>, run: RunId) -> Done<()> {
     let mut follows = Follows::default();
     if let Some(parent) = txn.head(run)?.head.parent.clone() {

@@ -1,9 +1,10 @@
-//! `claim`: picks and takes, under the one writer's lock, so that two never get the same task. It checks no gate
-//! and appends no event; the holder's `start` does.
+//! `claim`: picks and takes, under the one writer's lock, so that two never get the same task. It
+//! checks no gate and appends no event; the holder's `start` does.
 //!
-//! A claim *ahead* is made for a slot that is not free yet, so that a slot of short tasks does not wait for a
-//! commit between two of them. It may take a task that only waits for a place under `max_parallel`, because its
-//! holder starts it in the place of one that has ended. docs/design/store.md: "Claims ahead".
+//! A claim *ahead* is made for a slot that is not free yet, so that a slot of short tasks does not
+//! wait for a commit between two of them. It may take a task that only waits for a place under
+//! `max_parallel`, because its holder starts it in the place of one that has ended.
+//! docs/design/store.md: "Claims ahead".
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
     };
     let mut claims = Vec::with_capacity(next.len());
     for next in next {
-        // The oldest first, up to the first that must not be held: to pass it over would let it wait for ever.
+        // The oldest first, up to the first that must not be held: to pass it over would let it
+        // wait for ever.
         let has_place = next.is_available && claims.len() < ask.limit;
         if !has_place && !next.may_be_held() {
             break;
@@ -92,8 +94,9 @@ struct Next {
 }
 
 impl Next {
-    /// Whether it can wait for its place in a worker's hand. A claim that dies with its node counts as an execution
-    /// of a step that must not run twice; and a key that is held unused keeps others waiting.
+    /// Whether it can wait for its place in a worker's hand. A claim that dies with its node counts
+    /// as an execution of a step that must not run twice; and a key that is held unused keeps
+    /// others waiting.
     fn may_be_held(&self) -> bool {
         let head = &self.head.head;
         self.is_clean
@@ -102,8 +105,8 @@ impl Next {
     }
 }
 
-/// Those of one run that are available, oldest first; behind them, as far as claims ahead are wanted, those in line for
-/// a place.
+/// Those of one run that are available, oldest first; behind them, as far as claims ahead are
+/// wanted, those in line for a place.
 fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
     let head = txn.head(run)?;
     let wanted = ask.limit + ask.ahead;
@@ -152,7 +155,8 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
     Ok(line)
 }
 
-/// Runs that one run has started are of one class, and may have been taken up by different processes.
+/// Runs that one run has started are of one class, and may have been taken up by different
+/// processes.
 fn is_owned(txn: &Txn<'_>, no: i64, session: SessionId) -> Done<bool> {
     let mut statement = txn.connection.prepare_cached(sql!("run_owner"))?;
     let owner: Option<String> = statement.query_row([no], |row| row.get(1))?;
@@ -206,7 +210,8 @@ fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
     Ok(line)
 }
 
-/// A task that stands nowhere in the plan of its run is given to nobody: who holds it could not even name it.
+/// A task that stands nowhere in the plan of its run is given to nobody: who holds it could not
+/// even name it.
 fn check_position(head: &Head, position: Position) -> Done<()> {
     match head.head.plan.base(position) {
         Some(_) => Ok(()),

@@ -1,5 +1,6 @@
-//! `finish`: the heart. Checks the fence, keeps the attempt, appends events, decides on a retry, counts down
-//! successors, opens gates, ends the run if it is done, and claims the next tasks, all in one transaction.
+//! `finish`: the heart. Checks the fence, keeps the attempt, appends events, decides on a retry,
+//! counts down successors, opens gates, ends the run if it is done, and claims the next tasks, all
+//! in one transaction.
 
 use crate::fence::Fate;
 use crate::model::{Answer, Ask, Finished};

@@ -1,5 +1,5 @@
-//! `submit`: a run with all of its tasks. Small ones are one transaction; large ones come in chunks, so that
-//! nobody waits long for the write lock, and become visible with the last.
+//! `submit`: a run with all of its tasks. Small ones are one transaction; large ones come in
+//! chunks, so that nobody waits long for the write lock, and become visible with the last.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,8 @@ use crate::trigger::hooks_text;
 /// Tasks per transaction: some milliseconds of work. In a test build every submit is a large one.
 pub(in crate::sqlite) const CHUNK: usize = if laneway_torture::ARMED { 6 } else { 2_000 };
 
-/// Makes the run's row, invisible yet. Gives the run that was submitted with the same key before, if one was.
+/// Makes the run's row, invisible yet. Gives the run that was submitted with the same key before,
+/// if one was.
 pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<Option<RunId>> {
     if let Some(key) = &submission.key
         && let Some(known) = known(txn, key, submission)?
@@ -111,8 +112,8 @@ fn placed(txn: &Txn<'_>, submission: &Submission) -> Done<Placed> {
     })
 }
 
-/// Limits are objects of the store. A document may declare one, and then it says the same as everybody; what a step
-/// names must be there.
+/// Limits are objects of the store. A document may declare one, and then it says the same as
+/// everybody; what a step names must be there.
 fn declare_limits(txn: &Txn<'_>, submission: &Submission) -> Done<()> {
     let workflow = &submission.plan.workflow;
     for (name, declared) in &workflow.limits {
@@ -143,7 +144,8 @@ pub(in crate::sqlite) fn add(txn: &Txn<'_>, run: RunId, positions: std::ops::Ran
     let mut insert = txn.connection.prepare_cached(sql!("submit_task"))?;
     let mut classes = Classes::new(&head);
     for position in positions {
-        // What waits for nothing goes straight into the line for a place; `end` opens it from there.
+        // What waits for nothing goes straight into the line for a place; `end` opens it from
+        // there.
         let is_ready = head.head.plan.is_ready(position);
         let priority = head.head.plan.step(position).demands().priority;
         let (gate, rank) =
@@ -156,7 +158,8 @@ pub(in crate::sqlite) fn add(txn: &Txn<'_>, run: RunId, positions: std::ops::Ran
 
 /// The classes of a run's tasks. Most of its steps are of the same.
 enum Classes {
-    /// It belongs to one node, whatever its steps ask for: its owner, or one that can run all of it.
+    /// It belongs to one node, whatever its steps ask for: its owner, or one that can run all of
+    /// it.
     One(i64),
     Several(HashMap<Class, i64>),
 }
@@ -239,7 +242,8 @@ fn admit(keeper: &mut Keeper<Stored<'_, '_>>, admission: &Admission) -> Done<()>
 /// Cancels the runs in whose place another one is to start.
 fn replace(txn: &Txn<'_>, admission: Admission) -> Done<()> {
     if let Admission::Replace { which, reason } = admission {
-        // Those that wait come first: they would start in the place of one that ends, to be canceled then.
+        // Those that wait come first: they would start in the place of one that ends, to be
+        // canceled then.
         for other in which.into_iter().rev() {
             on_run(txn, other, |keeper| keeper.cancel_because("max_runs", reason.clone()))?;
         }
@@ -271,7 +275,8 @@ pub(in crate::sqlite) fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pa
     Ok(pause.optional()?)
 }
 
-/// What was submitted with a key before. Of a large one that is under way nobody knows yet whether it will be there.
+/// What was submitted with a key before. Of a large one that is under way nobody knows yet whether
+/// it will be there.
 fn known(txn: &Txn<'_>, key: &str, submission: &Submission) -> Done<Option<RunId>> {
     let mut statement = txn.connection.prepare_cached(sql!("run_by_key"))?;
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));

@@ -286,7 +286,8 @@ impl World {
             }
             Command::SetLimit(name, bound) => Deed::SetLimit(name, bound),
             Command::Drain(which) => Deed::Drain(pick(&living, which)?),
-            // One dead at a time: in which order several are found is nobody's promise. Somebody is left to find it.
+            // One dead at a time: in which order several are found is nobody's promise. Somebody is
+            // left to find it.
             Command::Die(which) if dead == 0 && living.len() > 1 => Deed::Die(pick(&living, which)?),
             Command::Die(_) => return None,
             Command::Reap if living.is_empty() => return None,

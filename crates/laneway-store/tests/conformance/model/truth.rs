@@ -1,6 +1,7 @@
-//! What is true, as plain data: runs, tasks, sessions, limits. Each verb writes down what it says and nothing else;
-//! `settle` then reads off all that follows, from scratch, until nothing changes: no countdowns, no lines, no wake-ups.
-//! Who becomes available is not decided here: `law.rs` says what a store may choose.
+//! What is true, as plain data: runs, tasks, sessions, limits. Each verb writes down what it says
+//! and nothing else; `settle` then reads off all that follows, from scratch, until nothing changes:
+//! no countdowns, no lines, no wake-ups. Who becomes available is not decided here: `law.rs` says
+//! what a store may choose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -372,7 +373,8 @@ impl Truth {
             _ if room => self.begin(run),
             OneTooMany::Skip => self.close(run, Closing::Canceled),
             OneTooMany::Replace => {
-                // The oldest of those that would go on, so that with the new one there are as many as may be.
+                // The oldest of those that would go on, so that with the new one there are as many
+                // as may be.
                 let goes_on = |run: &usize| !self.runs[*run].is_canceling();
                 let all: Vec<usize> = running.into_iter().filter(goes_on).chain(queued).collect();
                 let too_many = (all.len() + 1).saturating_sub(doc.max_runs().unwrap_or(usize::MAX));
