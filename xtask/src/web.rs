@@ -20,8 +20,9 @@ const SOURCE: &str = "web";
 /// What the page is built with runs on these and newer ones.
 const NODE: (u32, u32) = (20, 19);
 
-/// With their Debian packages.
-const NEEDED: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm"), ("chromium", "chromium")];
+/// With their Debian packages. `ip` sets up the network of its own in which the browser runs.
+const NEEDED: &[(&str, &str)] =
+    &[("node", "nodejs"), ("npm", "npm"), ("chromium", "chromium"), ("ip", "iproute2")];
 
 /// Where the tests find the browser.
 pub(crate) const CHROMIUM: &str = "LANEWAY_TEST_CHROMIUM";
